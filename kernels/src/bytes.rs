@@ -62,6 +62,52 @@ fn quantized(number: f32, to: Unsigned) -> u8 {
     f32::byte(placed(number / to.scale, to.zero, 0.0, 255.0)) ^ to.flip
 }
 
+/// Places that bytes are added up at.
+pub const PLACES: usize = 16;
+
+/// Adds what bytes stand for to the sums of their places: number i to that with the number i mod 16. Up to 2^21 of them, sums are
+/// exact: all are multiples of the last bit of the scale, and less than 2^32 of these.
+pub fn add_up(bytes: &[u8], of: Unsigned, sums: &mut [f64; PLACES]) {
+    add_up_each(bytes, of, sums);
+}
+
+for_each_level! {
+    fn add_up_each<>(bytes: &[u8], of: Unsigned, sums: &mut [f64; PLACES]) -> () = add_up_body;
+}
+
+#[inline(always)]
+fn add_up_body(bytes: &[u8], of: Unsigned, sums: &mut [f64; PLACES]) {
+    let (blocks, rest) = bytes.as_chunks::<PLACES>();
+    // Copies stay in registers. Two of them: none waits for its own result.
+    let (mut even, mut odd) = (*sums, [0.0; PLACES]);
+    let (pairs, last) = blocks.as_chunks::<2>();
+    for [first, second] in pairs {
+        add_block(&mut even, first, of);
+        add_block(&mut odd, second, of);
+    }
+    for block in last {
+        add_block(&mut even, block, of);
+    }
+    for (sum, byte) in even.iter_mut().zip(rest) {
+        *sum += f64::from(number(*byte, of));
+    }
+    for ((to, even), odd) in sums.iter_mut().zip(&even).zip(&odd) {
+        *to = even + odd;
+    }
+}
+
+#[inline(always)]
+fn add_block(sums: &mut [f64; PLACES], block: &[u8; PLACES], of: Unsigned) {
+    for (sum, byte) in sums.iter_mut().zip(block) {
+        *sum += f64::from(number(*byte, of));
+    }
+}
+
+/// The byte of a number, as [`quantize`](crate::quantize::quantize) has it. The number is finite.
+pub fn of_number(number: f32, to: Unsigned) -> u8 {
+    quantized(number, to)
+}
+
 /// `out[i] = table[bytes[i]]`
 pub fn look_up(table: &[u8; 256], bytes: &[u8], out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]

@@ -3,7 +3,7 @@
 //!
 //! A pass decides which values are stored so; nobody but the nodes around them sees it.
 
-use super::{ByteRows, Call, Chain, Context, Form, Fused, Lanewise, Operator, Rowwise, Tail, Values};
+use super::{ByteRows, ByteScale, Call, Chain, Context, Form, Fused, Lanewise, Operator, Rowwise, Tail, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::{NewTensor, Shape, Tensor};
@@ -69,6 +69,12 @@ pub(crate) trait Blockwise: Operator {
     /// What it computes of each lane along the last axis of an input of this rank, if that axis stays, with size 1.
     fn of_lanes(&self, rank: usize, constant: &Constants<'_>) -> Option<Arc<dyn Lanewise>> {
         let _ = (rank, constant);
+        None
+    }
+
+    /// The mean of each channel of dequantized integers, quantized again, if it is that of floats.
+    fn mean_of_bytes(&self, from: ByteScale, to: ByteScale) -> Option<Box<dyn Fused>> {
+        let _ = (from, to);
         None
     }
 

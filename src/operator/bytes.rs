@@ -119,15 +119,19 @@ impl ByteScale {
     }
 
     /// For the same integers in blocks of channels.
-    fn in_blocks(self) -> ByteScale {
+    pub(crate) fn in_blocks(self) -> ByteScale {
         let signed = self.signed();
         ByteScale { zero: if signed { self.zero + 128.0 } else { self.zero }, turned: self.turned || signed, ..self }
     }
 
     /// For the same bytes, read as unsigned ones.
-    fn unsigned(self) -> Unsigned {
+    pub(crate) fn unsigned(self) -> Unsigned {
         let flip = if self.signed() { 0x80 } else { 0 };
         Unsigned { scale: self.scale, zero: self.in_blocks().zero, flip }
+    }
+
+    pub(crate) fn dtype(&self) -> DType {
+        self.dtype
     }
 
     fn signed(&self) -> bool {

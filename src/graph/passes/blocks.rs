@@ -79,7 +79,7 @@ fn kind(node: &DraftNode, draft: &Draft) -> Option<Kind> {
         let InBlocks::Windows { operator, channels, ends } = made else { return None };
         let is_image = image(output, draft) == Some(channels);
         let fits = match ends {
-            Ends::Input => floats,
+            Ends::Input => floats || matches!(node.operator, Some(Made::Fused(_))),
             Ends::Output => floats && is_image,
             _ => is_image,
         };

@@ -21,10 +21,12 @@ pub(super) fn products(draft: &mut Draft, context: &PassContext<'_>) -> Result<(
     replace(draft, |at, draft, readers| product(at, draft, readers, !context.loading.fast_math), context)
 }
 
-/// `QuantizeLinear(f(DequantizeLinear(x), ..))`, where `f` computes element by element: floats stay near the processor.
+/// `QuantizeLinear(f(DequantizeLinear(x), ..))`, where `f` computes element by element, or the mean of channels: floats stay
+/// near the processor.
 pub(super) fn rows(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
     functions::functions(draft, context)?;
-    replace(draft, row, context)
+    replace(draft, row, context)?;
+    replace(draft, mean, context)
 }
 
 /// Puts operators in the place of nodes that are found by their last one.
@@ -221,6 +223,16 @@ fn rows_before(last: Last<'_>, draft: &Draft, readers: &Readers) -> Option<Row> 
     };
     let rows = ByteRows::new(operator.clone(), scales, last.single()?, pair);
     full.then_some(Row { main, sources, inputs, after, rows })
+}
+
+/// The mean of channels whose QuantizeLinear node is at a place.
+fn mean(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
+    let Last { scaling: last, after, main, node, .. } = last(at, draft, readers, true)?;
+    let (Some(Made::Blockwise(operator)), [Some(x)]) = (&node.operator, &*node.inputs) else { return None };
+    let source = source(*x, draft, readers)?;
+    let operator = operator.mean_of_bytes(source.single()?, last.single()?)?;
+    let inputs = [draft.nodes.get(source.at)?.inputs.first().copied().flatten()?].into_iter().collect();
+    Some(ByteNodes { main, sources: [(main, 0, source.at)].into_iter().collect(), inputs, after, operator })
 }
 
 /// The product whose QuantizeLinear node is at a place.

@@ -2,6 +2,7 @@
 //! <https://onnx.ai/onnx/operators/onnx__GlobalAveragePool.html>,
 //! <https://onnx.ai/onnx/operators/onnx__GlobalMaxPool.html>, <https://onnx.ai/onnx/operators/onnx__GlobalLpPool.html>
 
+use super::global_bytes::ByteMean;
 use super::order::Order;
 use crate::ops::prelude::*;
 
@@ -71,6 +72,10 @@ impl Blockwise for How {
     fn in_blocks(&self, channels: usize, axes: usize, _: &Constants<'_>) -> Option<InBlocks> {
         let operator = Arc::new(InBlocksOf { how: self.clone(), channels, axes });
         Some(InBlocks::Windows { operator, channels, ends: Ends::Input })
+    }
+
+    fn mean_of_bytes(&self, from: ByteScale, to: ByteScale) -> Option<Box<dyn Fused>> {
+        matches!(self, How::Mean).then(|| Box::new(ByteMean::new(from, to)) as Box<dyn Fused>)
     }
 }
 

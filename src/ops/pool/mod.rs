@@ -1,6 +1,7 @@
 //! Pools: windows and regions of an image, each reduced to an entry.
 
 mod global;
+mod global_bytes;
 mod max_roi_pool;
 mod max_unpool;
 mod order;

@@ -185,10 +185,10 @@ impl Scaling<'_> {
             }
         };
         let first = sum.wrapping_mul(self.outside.into()).wrapping_neg().wrapping_add(of_sum as u32);
-        let [slope, climb] = [length, times as f32].map(|times| rounding(factor) * times);
-        let floats = [factor, addend, slope, climb, slack(addend), scale, float_bias].map(f32::to_bits);
-        let [factor, addend, slope, climb, slack, scale, float_bias] = floats;
-        [first, factor, addend, slope, climb, slack, scale, float_bias]
+        let [slope, climb] = [length, times as f32].map(|times| -rounding(factor) * times);
+        let floats = [factor, addend, slope, climb, 0.5 - slack(addend), scale, float_bias].map(f32::to_bits);
+        let [factor, addend, slope, climb, certain, scale, float_bias] = floats;
+        [first, factor, addend, slope, climb, certain, scale, float_bias]
     }
 }
 

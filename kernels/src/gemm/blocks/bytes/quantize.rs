@@ -6,13 +6,14 @@ use super::super::super::quads::Dot;
 use super::super::super::vectors::{Plain, Vector};
 use super::super::CHANNELS;
 use crate::quantize::{Precision, placed};
+use std::mem::MaybeUninit;
 
 /// Numbers of filters, which follow their weights: rows of numbers that are so far apart.
 ///
-/// `sum + bias` is what the sum is without zero points, and `that * factor + addend` becomes an integer. How far that may be
-/// from what floats give is `length * slope + path * climb + slack`, where the path is the sum of the magnitudes of partial
-/// sums. Floats have scales of weights, and a bias. The last rows, one for each check, are what partial sums are less for
-/// their zero points.
+/// `sum + bias` is what the sum is without zero points, and `that * factor + addend` becomes an integer. It becomes the one of
+/// floats if it isn't further from it than `certain + length * slope + path * climb`, where the path is the sum of the
+/// magnitudes of partial sums: what floats may be off takes that from a half. Floats have scales of weights, and a bias. The
+/// last rows, one for each check, are what partial sums are less for their zero points.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) first: *const u32,
@@ -27,7 +28,7 @@ pub(super) enum Row {
     Addend,
     Slope,
     Climb,
-    Slack,
+    Certain,
     Scale,
     FloatBias,
 }
@@ -64,13 +65,6 @@ pub(super) fn byte(scaled: f32, zero: f32) -> u8 {
     f32::byte(placed(scaled, zero, 0.0, MOST))
 }
 
-/// Whether numbers that are so far from a scaled one may have another byte.
-#[inline(always)]
-fn doubtful(scaled: f32, margin: f32, zero: f32) -> bool {
-    let (apart, at) = ((scaled - scaled.round_ties_even()).abs(), scaled + zero);
-    apart + margin >= 0.5 && at + margin >= -0.5 && at - margin <= MOST + 0.5
-}
-
 const MOST: f32 = 255.0;
 
 /// Places that are finished together: as many bytes as there are [floats](super::super::band::PLACES). No row is longer.
@@ -87,21 +81,25 @@ pub(super) struct Doubt {
 /// The doubts of a part.
 #[derive(Debug)]
 pub(super) struct Doubts {
-    count: usize,
-    all: [Doubt; 2 * PLACES],
+    pub(super) count: usize,
+    /// Those that are counted, and room for as many as a part may have, and one more.
+    all: [MaybeUninit<Doubt>; 2 * PLACES + 1],
 }
 
 impl Doubts {
     pub(super) fn new() -> Doubts {
-        Doubts { count: 0, all: [Doubt::default(); 2 * PLACES] }
+        Doubts { count: 0, all: [const { MaybeUninit::uninit() }; 2 * PLACES + 1] }
     }
 
-    /// Adds one. There is room for those of a part.
-    pub(super) fn push(&mut self, doubt: Doubt) {
-        if let Some(to) = self.all.get_mut(self.count) {
-            *to = doubt;
-            self.count += 1;
-        }
+    /// Adds one to so many, if it has lanes: no processor foresees that. Returns how many there are then.
+    ///
+    /// # Safety
+    /// There must be room for it.
+    #[inline(always)]
+    pub(super) unsafe fn add(&mut self, count: usize, doubt: Doubt) -> usize {
+        // SAFETY: the caller's. One that has no lanes is in the room of the next.
+        unsafe { self.all.get_unchecked_mut(count) }.write(doubt);
+        count + usize::from(doubt.lanes != 0)
     }
 
     /// Those of so many filters from a number on: no more than sums have in a vector.
@@ -111,7 +109,8 @@ impl Doubts {
             let lanes = doubt.lanes.checked_shr(filter.checked_sub(doubt.first.into())? as u32)? & all;
             (lanes != 0).then_some(Doubt { first: filter as u16, lanes, ..*doubt })
         };
-        self.all.iter().take(self.count).filter_map(own)
+        // SAFETY: all that are counted were written.
+        self.all.iter().take(self.count).filter_map(move |doubt| own(unsafe { doubt.assume_init_ref() }))
     }
 
     pub(super) fn clear(&mut self) {
@@ -133,12 +132,15 @@ pub(super) trait Quantize: Dot {
 
     /// The integers, which have signs, as floats.
     unsafe fn floats(self) -> Self::Floats;
-    /// Bytes of scaled numbers.
-    unsafe fn quantize(scaled: Self::Floats, zero: f32, to: *mut u8);
-    /// The lanes whose bytes may be others if numbers are as far as the margin from those that are scaled.
-    unsafe fn doubtful(scaled: Self::Floats, margin: Self::Floats, zero: f32) -> u16;
+    /// Writes the bytes of scaled numbers. Returns how far these were from integers: not at all beyond the least or the
+    /// greatest byte.
+    unsafe fn quantize(scaled: Self::Floats, zero: f32, to: *mut u8) -> Self::Floats;
+    /// The lanes where numbers are greater.
+    unsafe fn greater(numbers: Self::Floats, than: Self::Floats) -> u16;
     /// The magnitudes of integers with signs.
     unsafe fn sizes(self) -> Self;
+    /// Those of floats.
+    unsafe fn magnitudes(of: Self::Floats) -> Self::Floats;
     /// One of the four bytes of each number, with its sign.
     unsafe fn byte(self, at: usize) -> Self;
 }
@@ -152,17 +154,23 @@ impl<const N: usize> Quantize for Plain<u32, N> {
         Plain(self.0.map(|number| number as i32 as f32))
     }
     #[inline(always)]
-    unsafe fn quantize(scaled: Plain<f32, N>, zero: f32, to: *mut u8) {
-        unsafe { to.cast::<[u8; N]>().write(scaled.0.map(|scaled| byte(scaled, zero))) }
+    unsafe fn quantize(scaled: Plain<f32, N>, zero: f32, to: *mut u8) -> Plain<f32, N> {
+        let within = scaled.0.map(|scaled| scaled.clamp(-zero, MOST - zero));
+        unsafe { to.cast::<[u8; N]>().write(within.map(|within| byte(within, zero))) }
+        Plain(within.map(|within| (within - within.round_ties_even()).abs()))
     }
     #[inline(always)]
-    unsafe fn doubtful(scaled: Plain<f32, N>, margin: Plain<f32, N>, zero: f32) -> u16 {
-        let lanes = scaled.0.into_iter().zip(margin.0).enumerate();
-        lanes.fold(0, |all, (lane, (scaled, margin))| all | u16::from(doubtful(scaled, margin, zero)) << lane)
+    unsafe fn greater(numbers: Plain<f32, N>, than: Plain<f32, N>) -> u16 {
+        let lanes = numbers.0.into_iter().zip(than.0).enumerate();
+        lanes.fold(0, |all, (lane, (number, than))| all | u16::from(number > than) << lane)
     }
     #[inline(always)]
     unsafe fn sizes(self) -> Self {
         Plain(self.0.map(|number| (number as i32).unsigned_abs()))
+    }
+    #[inline(always)]
+    unsafe fn magnitudes(of: Plain<f32, N>) -> Plain<f32, N> {
+        Plain(of.0.map(f32::abs))
     }
     #[inline(always)]
     unsafe fn byte(self, at: usize) -> Self {
@@ -185,55 +193,32 @@ mod x86 {
             F32x16(unsafe { _mm512_cvtepi32_ps(self.0) })
         }
         #[inline(always)]
-        unsafe fn quantize(scaled: F32x16, zero: f32, to: *mut u8) {
+        unsafe fn quantize(scaled: F32x16, zero: f32, to: *mut u8) -> F32x16 {
             unsafe {
-                let placed = _mm512_add_epi32(nearest(scaled.0), _mm512_set1_epi32(zero as i32));
-                let bytes = _mm512_cvtusepi32_epi8(_mm512_max_epi32(placed, _mm512_setzero_si512()));
-                _mm_storeu_si128(to.cast(), bytes);
+                let within = _mm512_max_ps(_mm512_min_ps(scaled.0, _mm512_set1_ps(MOST - zero)), _mm512_set1_ps(-zero));
+                let nearest = _mm512_cvtps_epi32(within);
+                let placed = _mm512_add_epi32(nearest, _mm512_set1_epi32(zero as i32));
+                _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(placed));
+                F32x16(_mm512_abs_ps(_mm512_sub_ps(within, _mm512_cvtepi32_ps(nearest))))
             }
         }
-        /// Integers beyond the bytes are those of the least or the greatest, unless the margin is more than half a step.
         #[inline(always)]
-        unsafe fn doubtful(scaled: F32x16, margin: F32x16, zero: f32) -> u16 {
-            unsafe {
-                let nearest = nearest(scaled.0);
-                let apart = _mm512_abs_ps(_mm512_sub_ps(scaled.0, _mm512_cvtepi32_ps(nearest)));
-                let certain = _mm512_sub_ps(_mm512_set1_ps(0.5), margin.0);
-                let placed = _mm512_add_epi32(nearest, _mm512_set1_epi32(zero as i32));
-                let within = _mm512_cmple_epu32_mask(placed, _mm512_set1_epi32(MOST as i32));
-                let wide = _mm512_movepi32_mask(_mm512_castps_si512(certain));
-                (within | wide) & _mm512_cmp_ps_mask::<_CMP_GE_OQ>(apart, certain)
-            }
+        unsafe fn greater(numbers: F32x16, than: F32x16) -> u16 {
+            unsafe { _mm512_cmp_ps_mask::<_CMP_GT_OQ>(numbers.0, than.0) }
         }
         #[inline(always)]
         unsafe fn sizes(self) -> Self {
             U32x16(unsafe { _mm512_abs_epi32(self.0) })
         }
         #[inline(always)]
+        unsafe fn magnitudes(of: F32x16) -> F32x16 {
+            F32x16(unsafe { _mm512_abs_ps(of.0) })
+        }
+        #[inline(always)]
         unsafe fn byte(self, at: usize) -> Self {
             let up = 24 - 8 * at as i32;
             U32x16(unsafe { _mm512_srai_epi32::<24>(_mm512_sllv_epi32(self.0, _mm512_set1_epi32(up))) })
         }
-    }
-
-    /// The nearest integers, of numbers that are far from the end of what is there.
-    ///
-    /// # Safety
-    /// Needs AVX-512.
-    #[inline(always)]
-    unsafe fn nearest(of: __m512) -> __m512i {
-        // SAFETY: the caller's.
-        unsafe { _mm512_cvtps_epi32(_mm512_min_ps(of, _mm512_set1_ps(1e9))) }
-    }
-
-    /// As [`nearest`].
-    ///
-    /// # Safety
-    /// Needs AVX2.
-    #[inline(always)]
-    unsafe fn nearest_of_8(of: __m256) -> __m256i {
-        // SAFETY: the caller's.
-        unsafe { _mm256_cvtps_epi32(_mm256_min_ps(of, _mm256_set1_ps(1e9))) }
     }
 
     impl Quantize for U32x8 {
@@ -244,31 +229,27 @@ mod x86 {
             F32x8(unsafe { _mm256_cvtepi32_ps(self.0) })
         }
         #[inline(always)]
-        unsafe fn quantize(scaled: F32x8, zero: f32, to: *mut u8) {
+        unsafe fn quantize(scaled: F32x8, zero: f32, to: *mut u8) -> F32x8 {
             unsafe {
-                let placed = _mm256_add_epi32(nearest_of_8(scaled.0), _mm256_set1_epi32(zero as i32));
+                let within = _mm256_max_ps(_mm256_min_ps(scaled.0, _mm256_set1_ps(MOST - zero)), _mm256_set1_ps(-zero));
+                let nearest = _mm256_cvtps_epi32(within);
+                let placed = _mm256_add_epi32(nearest, _mm256_set1_epi32(zero as i32));
                 let words = _mm_packs_epi32(_mm256_castsi256_si128(placed), _mm256_extracti128_si256::<1>(placed));
                 _mm_storel_epi64(to.cast(), _mm_packus_epi16(words, words));
+                Self::magnitudes(F32x8(_mm256_sub_ps(within, _mm256_cvtepi32_ps(nearest))))
             }
         }
         #[inline(always)]
-        unsafe fn doubtful(scaled: F32x8, margin: F32x8, zero: f32) -> u16 {
-            unsafe {
-                let nearest = nearest_of_8(scaled.0);
-                let apart = _mm256_sub_ps(scaled.0, _mm256_cvtepi32_ps(nearest));
-                let apart = _mm256_andnot_ps(_mm256_set1_ps(-0.0), apart);
-                let certain = _mm256_sub_ps(_mm256_set1_ps(0.5), margin.0);
-                let placed = _mm256_add_epi32(nearest, _mm256_set1_epi32(zero as i32));
-                let within = _mm256_cmpeq_epi32(_mm256_min_epu32(placed, _mm256_set1_epi32(MOST as i32)), placed);
-                // A margin of more than half a step has its sign bit set.
-                let looked_at = _mm256_or_ps(_mm256_castsi256_ps(within), certain);
-                let near = _mm256_cmp_ps::<_CMP_GE_OQ>(apart, certain);
-                _mm256_movemask_ps(_mm256_and_ps(looked_at, near)) as u16
-            }
+        unsafe fn greater(numbers: F32x8, than: F32x8) -> u16 {
+            unsafe { _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(numbers.0, than.0)) as u16 }
         }
         #[inline(always)]
         unsafe fn sizes(self) -> Self {
             U32x8(unsafe { _mm256_abs_epi32(self.0) })
+        }
+        #[inline(always)]
+        unsafe fn magnitudes(of: F32x8) -> F32x8 {
+            F32x8(unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), of.0) })
         }
         #[inline(always)]
         unsafe fn byte(self, at: usize) -> Self {

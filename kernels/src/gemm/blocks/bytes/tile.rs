@@ -12,6 +12,7 @@ use super::super::tile::each_place;
 use super::filters::Check;
 use super::quantize::{Doubt, Doubts, Numbers, Quantize, Row};
 use super::settle::{Dequantized, Places, Settle, settle};
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Places of the output that are neighbours in a row.
@@ -122,7 +123,7 @@ struct After {
 /// Sums of the filters of a tile at each place.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct Sum([u32; Sum::MOST]);
+pub(super) struct Sum([MaybeUninit<u32>; Sum::MOST]);
 
 impl Sum {
     const MOST: usize = 14 * 2 * CHANNELS;
@@ -142,7 +143,7 @@ pub(super) struct Room {
 
 impl Room {
     pub(super) fn new() -> Room {
-        let [part, totals, sizes, paths] = std::array::from_fn(|_| Sum([0; Sum::MOST]));
+        let [part, totals, sizes, paths] = std::array::from_fn(|_| Sum([const { MaybeUninit::uninit() }; Sum::MOST]));
         Room { part, totals, sizes, paths, doubts: Doubts::new() }
     }
 }
@@ -162,7 +163,7 @@ impl Loops {
             } else {
                 let (mut step, mut first) = (0, 0);
                 for (check, Check { end, .. }) in tile.checks.iter().enumerate().filter(|(_, check)| check.last) {
-                    room.sizes.0.fill(0);
+                    room.sizes.0.fill(MaybeUninit::new(0));
                     sums(tile, step..*end, first..check, [&mut room.part, &mut room.sizes]);
                     (self.after.join)(tile, places, check, room);
                     (step, first) = (*end, check + 1);
@@ -182,7 +183,7 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
     checks: Range<usize>,
     to: [&mut Sum; 2],
 ) {
-    let [to, sizes] = to.map(|sum| sum.0.as_mut_ptr());
+    let [to, sizes] = to.map(|sum| sum.0.as_mut_ptr().cast::<u32>());
     // SAFETY: the caller's.
     unsafe {
         let (mut sums, mut step) = ([[V::zero(); W]; R], steps.start);
@@ -226,7 +227,7 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
 unsafe fn join<V: Quantize>(tile: &Tile<'_>, places: usize, check: usize, room: &mut Room) {
     let first = !tile.checks.iter().take(check).any(|check| check.last);
     let Room { part, totals, sizes, paths, .. } = room;
-    let [part, totals, sizes, paths] = [part, totals, sizes, paths].map(|sum| sum.0.as_mut_ptr());
+    let [part, totals, sizes, paths] = [part, totals, sizes, paths].map(|sum| sum.0.as_mut_ptr().cast::<u32>());
     // SAFETY: the caller's; no tile has more places and filters than there is room for.
     unsafe {
         for lane in (0..tile.filters).step_by(V::COUNT) {
@@ -254,26 +255,28 @@ unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
     unsafe {
         // The numbers of a vector stay in registers.
         for lane in (0..filters).step_by(V::COUNT) {
-            let [factor, addend, slope, climb, slack]: [V::Floats; 5] =
-                [Row::Factor, Row::Addend, Row::Slope, Row::Climb, Row::Slack].map(|row| numbers.load(row, lane));
+            let [factor, addend, slope, climb, certain]: [V::Floats; 5] =
+                [Row::Factor, Row::Addend, Row::Slope, Row::Climb, Row::Certain].map(|row| numbers.load(row, lane));
             let (bias, to) = (numbers.load::<V>(Row::Bias, lane), tile.out.add(lane / CHANNELS * tile.out_block));
+            // A copy stays in a register.
+            let mut count = room.doubts.count;
             for place in 0..places {
                 let number = place * filters + lane;
-                let sum = V::load(room.totals.0.as_ptr().add(number)).add(bias);
-                let scaled = sum.floats().mul_add(factor, addend);
-                V::quantize(scaled, zero, to.add(place * CHANNELS + lane % CHANNELS));
+                let sum = V::load(room.totals.0.as_ptr().add(number).cast()).add(bias).floats();
+                let scaled = sum.mul_add(factor, addend);
+                let apart = V::quantize(scaled, zero, to.add(place * CHANNELS + lane % CHANNELS));
                 if !lengths.is_null() {
-                    let margin = V::Floats::splat(lengths.add(place)).mul_add(slope, slack);
                     let path = match tile.checks.len() {
-                        ..2 => sum.sizes().floats(),
+                        ..2 => V::magnitudes(sum),
                         _ => V::Floats::load(room.paths.0.as_ptr().add(number).cast()),
                     };
-                    let lanes = V::doubtful(scaled, path.mul_add(climb, margin), zero);
-                    if lanes != 0 {
-                        room.doubts.push(Doubt { place: (tile.first + place) as u16, first: lane as u16, lanes });
-                    }
+                    let certain = V::Floats::splat(lengths.add(place)).mul_add(slope, certain);
+                    let lanes = V::greater(apart, path.mul_add(climb, certain));
+                    let doubt = Doubt { place: (tile.first + place) as u16, first: lane as u16, lanes };
+                    count = room.doubts.add(count, doubt);
                 }
             }
+            room.doubts.count = count;
         }
     }
 }

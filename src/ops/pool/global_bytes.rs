@@ -1,0 +1,112 @@
+//! The mean of each channel of integers of 8 bits: what a GlobalAveragePool of dequantized ones becomes, quantized again.
+
+use crate::ops::prelude::*;
+use kernels::bytes::{PLACES, Unsigned, add_up, of_number};
+use kernels::gemm::blocks::CHANNELS;
+use kernels::{Lookout, volume};
+
+/// The bytes of the means of floats: sums of these are exact in any order ([`add_up`]).
+#[derive(Debug, Clone)]
+pub(super) struct ByteMean {
+    from: ByteScale,
+    to: ByteScale,
+}
+
+/// Maximum number of entries of a channel whose sum is exact.
+const MOST: usize = 1 << 20;
+
+impl ByteMean {
+    pub(super) fn new(from: ByteScale, to: ByteScale) -> ByteMean {
+        ByteMean { from, to }
+    }
+
+    /// Whether a channel of integers of this type has a mean, and an exact sum.
+    fn has_means(&self, x: &Tensor, image: &[usize]) -> bool {
+        x.dtype() == self.from.dtype() && (1..=MOST).contains(&volume(1, image))
+    }
+
+    /// The byte of a mean.
+    fn byte(&self, sum: f64, count: usize) -> u8 {
+        of_number((sum / count as f64) as f32, self.to.unsigned())
+    }
+}
+
+/// The sums of the places of bytes.
+fn sums(bytes: &[u8], of: Unsigned, lookout: &mut Lookout<'_>) -> Result<[f64; PLACES], Stopped> {
+    lookout.after(bytes.len())?;
+    let mut sums = [0.0; PLACES];
+    add_up(bytes, of, &mut sums);
+    Ok(sums)
+}
+
+impl Fused for ByteMean {
+    fn fits(&self, call: &Call<'_>) -> bool {
+        call.tensor(0).is_ok_and(|x| x.shape().get(2..).is_some_and(|image| self.has_means(x, image)))
+    }
+
+    fn byte_windows(&self, channels: usize, _: &[usize]) -> Option<InBlocks> {
+        let operator = Arc::new(InBlocksOf { mean: self.clone(), channels });
+        Some(InBlocks::Windows { operator, channels, ends: Ends::Input })
+    }
+}
+
+impl Operator for ByteMean {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let (x, resources) = (call.tensor(0)?, call.resources());
+        let [images, channels, image @ ..] = x.shape() else {
+            return Err(Error::bug("what has no channels has no mean"));
+        };
+        let (len, of, shape) = (volume(1, image), self.from.unsigned(), shape_of(*images, *channels, image));
+        call.charge(x.len() as u64)?;
+        let mut y = call.output_of(self.to.dtype(), shape)?;
+        kernels::pieces(y.bytes_mut(), 1, 1, len, resources, |channel, _, out| {
+            let entries = x.bytes().get(channel * len..(channel + 1) * len).ok_or(Stopped::Misfit)?;
+            let sum = sums(entries, of, &mut resources.lookout())?.iter().sum();
+            out.fill(self.byte(sum, len));
+            Ok(())
+        })?;
+        Ok(y.finish().into())
+    }
+}
+
+/// Of images in blocks.
+#[derive(Debug)]
+struct InBlocksOf {
+    mean: ByteMean,
+    channels: usize,
+}
+
+impl Windowed for InBlocksOf {
+    fn is_ready(&self, call: &Call<'_>, _: &Layout) -> bool {
+        let image = |x: &Tensor| matches!(x.shape(), [_, _, image @ .., _] if self.mean.has_means(x, image));
+        call.tensor(0).is_ok_and(image)
+    }
+
+    fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
+        let (InBlocksOf { mean, channels }, x, resources) = (self, call.tensor(0)?, call.resources());
+        let [images, blocks, image @ .., _] = x.shape() else {
+            return Err(Error::bug("an image in blocks has no blocks"));
+        };
+        let (len, of) = (volume(1, image), mean.from.in_blocks().unsigned());
+        call.charge(x.len() as u64)?;
+        let mut y = call.output_of(mean.to.dtype(), shape_of(*images, *channels, image))?;
+        // The channels of a block together.
+        let element = if channels.is_multiple_of(CHANNELS) { CHANNELS } else { *channels };
+        kernels::pieces(y.bytes_mut(), element, *channels, len, resources, |image, start, out| {
+            for (k, out) in out.chunks_mut(CHANNELS).enumerate() {
+                let first = (image * blocks + start / CHANNELS + k) * len * CHANNELS;
+                let entries = x.bytes().get(first..first + len * CHANNELS).ok_or(Stopped::Misfit)?;
+                for (to, sum) in out.iter_mut().zip(sums(entries, of, &mut resources.lookout())?) {
+                    *to = mean.byte(sum, len);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(y.finish().into())
+    }
+}
+
+/// The shape of the means.
+fn shape_of(images: usize, channels: usize, image: &[usize]) -> Shape {
+    [&[images, channels], &*vec![1; image.len()]].concat().into()
+}
