@@ -103,11 +103,6 @@ fn add_block(sums: &mut [f64; PLACES], block: &[u8; PLACES], of: Unsigned) {
     }
 }
 
-/// The byte of a number, as [`quantize`](crate::quantize::quantize) has it. The number is finite.
-pub fn of_number(number: f32, to: Unsigned) -> u8 {
-    quantized(number, to)
-}
-
 /// `out[i] = table[bytes[i]]`
 pub fn look_up(table: &[u8; 256], bytes: &[u8], out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]

@@ -210,30 +210,32 @@ fn gated(call: &Call<'_>, layout: &Layout, to: DType, inputs: usize, compute: &C
     let plane = volume(unit, image);
     kernels::pieces(y.bytes_mut(), unit, plane, 1, call.resources(), |block, start, out| {
         let (image, first) = (block / blocks, block % blocks * CHANNELS);
-        let mut rooms = [[0f32; PART]; Chain::INPUTS];
-        let gates = rooms.iter_mut().zip(&inputs).enumerate().filter(|(k, _)| layout.input(*k).is_none());
-        for (_, (room, tensor)) in gates {
+        // The numbers of its channels, for each input that has them.
+        let mut rooms: SmallVec<[[f32; PART]; 1]> = SmallVec::new();
+        for tensor in inputs.iter().enumerate().filter(|(k, _)| layout.input(*k).is_none()).map(|(_, tensor)| tensor) {
+            let mut room = [0f32; PART];
             // In blocks, bytes are unsigned.
             let turned = if tensor.dtype() == DType::Int8 { 0x80 } else { 0 };
-            let room: &mut [u8] = bytemuck::cast_slice_mut(room);
-            let room = room.get_mut(..out.len().min(PART * size)).unwrap_or(&mut []);
             // Those of an image follow each other; there may be one image of them for all, or one number.
             let own = if tensor.len() > channels { image * channels } else { 0 };
             let (own, tile) = match tensor.len() {
                 1 => (tensor.bytes(), size),
                 _ => (tensor.bytes().get((own + first) * size..(own + channels) * size).unwrap_or(&[]), unit),
             };
-            for tile in room.chunks_exact_mut(tile) {
-                tile.iter_mut().zip(own).for_each(|(to, from)| *to = *from ^ turned);
+            let some = bytemuck::cast_slice_mut(&mut room).get_mut(..out.len().min(PART * size)).unwrap_or(&mut []);
+            for tile in some.chunks_exact_mut(tile) {
+                tile.iter_mut().zip(own).for_each(|(to, from): (&mut u8, &u8)| *to = *from ^ turned);
             }
+            rooms.push(room);
         }
         let mut at = block * plane + start;
         for out in out.chunks_mut(PART * size) {
             let mut own: SmallVec<[&[u8]; Chain::INPUTS]> = SmallVec::new();
-            for (k, (room, tensor)) in rooms.iter().zip(&inputs).enumerate() {
+            let mut rooms = rooms.iter();
+            for (k, tensor) in inputs.iter().enumerate() {
                 let part = match layout.input(k) {
                     Some(_) => tensor.bytes().get(at..at + out.len()),
-                    None => bytemuck::cast_slice(room).get(..out.len()),
+                    None => rooms.next().and_then(|room| bytemuck::cast_slice(room).get(..out.len())),
                 };
                 own.push(part.ok_or(kernels::Stopped::Misfit)?);
             }

@@ -94,10 +94,10 @@ impl ByteProduct {
         let [_, zeros] = &self.zeros;
         let mut numbers = [Some(zeros), Some(&self.factors), self.bias.as_ref()].into_iter().flatten();
         let bias = self.bias.as_ref().and_then(|bias| bias.as_slice::<i32>().ok()).unwrap_or_default();
-        let most = bias.iter().map(|bias| u64::from(bias.unsigned_abs())).max().unwrap_or(0);
+        let most = bias.iter().fold(0, |most, bias| bias.unsigned_abs().max(most));
         self.zeros.iter().enumerate().all(is_of)
             && numbers.all(|numbers| numbers.len() == 1 || numbers.len() == count)
-            && (steps as u64).saturating_mul(255 * 255).saturating_add(most) <= i32::MAX as u64
+            && (steps as u64).saturating_mul(255 * 255).saturating_add(most.into()) <= i32::MAX as u64
     }
 }
 

@@ -1,7 +1,7 @@
 //! The mean of each channel of integers of 8 bits: what a GlobalAveragePool of dequantized ones becomes, quantized again.
 
 use crate::ops::prelude::*;
-use kernels::bytes::{PLACES, Unsigned, add_up, of_number};
+use kernels::bytes::{PLACES, Unsigned, add_up};
 use kernels::gemm::blocks::CHANNELS;
 use kernels::{Lookout, volume};
 
@@ -25,9 +25,11 @@ impl ByteMean {
         x.dtype() == self.from.dtype() && (1..=MOST).contains(&volume(1, image))
     }
 
-    /// The byte of a mean.
-    fn byte(&self, sum: f64, count: usize) -> u8 {
-        of_number((sum / count as f64) as f32, self.to.unsigned())
+    /// The integers of means, of at most as many sums as there are places.
+    fn write(&self, sums: &[f64], count: usize, out: &mut [u8]) {
+        let mut means = [0.0; PLACES];
+        means.iter_mut().zip(sums).for_each(|(mean, sum)| *mean = (sum / count as f64) as f32);
+        self.to.bytes(means.get(..out.len()).unwrap_or(&[]), out);
     }
 }
 
@@ -62,7 +64,7 @@ impl Operator for ByteMean {
         kernels::pieces(y.bytes_mut(), 1, 1, len, resources, |channel, _, out| {
             let entries = x.bytes().get(channel * len..(channel + 1) * len).ok_or(Stopped::Misfit)?;
             let sum = sums(entries, of, &mut resources.lookout())?.iter().sum();
-            out.fill(self.byte(sum, len));
+            self.write(&[sum], len, out);
             Ok(())
         })?;
         Ok(y.finish().into())
@@ -96,9 +98,7 @@ impl Windowed for InBlocksOf {
             for (k, out) in out.chunks_mut(CHANNELS).enumerate() {
                 let first = (image * blocks + start / CHANNELS + k) * len * CHANNELS;
                 let entries = x.bytes().get(first..first + len * CHANNELS).ok_or(Stopped::Misfit)?;
-                for (to, sum) in out.iter_mut().zip(sums(entries, of, &mut resources.lookout())?) {
-                    *to = mean.byte(sum, len);
-                }
+                mean.write(&sums(entries, of, &mut resources.lookout())?, len, out);
             }
             Ok(())
         })?;

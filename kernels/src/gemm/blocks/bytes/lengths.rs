@@ -71,11 +71,11 @@ impl<'a> Lengths<'a> {
 }
 
 for_each_level! {
-    fn sum_squares<>(blocks: &[&[u8]], first: usize, outside: f32, squares: &mut [f32]) -> () = sum_squares_body;
+    fn sum_squares<>(blocks: &[&[u8]], first: usize, outside: i32, squares: &mut [f32]) -> () = sum_squares_body;
 }
 
 #[inline(always)]
-fn sum_squares_body(blocks: &[&[u8]], first: usize, outside: f32, squares: &mut [f32]) {
+fn sum_squares_body(blocks: &[&[u8]], first: usize, outside: i32, squares: &mut [f32]) {
     let (abreast, rest) = squares.as_chunks_mut::<ABREAST>();
     let done = first + ABREAST * abreast.len();
     for (at, squares) in abreast.iter_mut().enumerate() {
@@ -86,31 +86,34 @@ fn sum_squares_body(blocks: &[&[u8]], first: usize, outside: f32, squares: &mut 
     }
 }
 
+/// Blocks whose squares are summed as integers, which are in no order: fewer than 2^16 squares of less than 2^16.
+const EXACT: usize = 1 << 11;
+
 /// The sums of squares of neighbours, from one on.
 #[inline(always)]
-fn squares_of<const N: usize>(blocks: &[&[u8]], first: usize, outside: f32) -> [f32; N] {
-    let mut sums = [[0f32; CHANNELS]; N];
-    for block in blocks {
-        let seen = block.get(first * CHANNELS..).unwrap_or(&[]);
-        let Some(seen) = seen.as_chunks::<CHANNELS>().0.first_chunk::<N>() else { continue };
-        for (sums, seen) in sums.iter_mut().zip(seen) {
-            for (sum, byte) in sums.iter_mut().zip(seen) {
-                let apart = f32::from(*byte) - outside;
-                *sum += apart * apart;
+fn squares_of<const N: usize>(blocks: &[&[u8]], first: usize, outside: i32) -> [f32; N] {
+    let mut squares = [0.0; N];
+    for blocks in blocks.chunks(EXACT) {
+        let mut sums = [[0; CHANNELS]; N];
+        for block in blocks {
+            let seen = block.get(first * CHANNELS..).unwrap_or(&[]);
+            let Some(seen) = seen.as_chunks::<CHANNELS>().0.first_chunk::<N>() else { continue };
+            for (sums, seen) in sums.iter_mut().zip(seen) {
+                for (sum, byte) in sums.iter_mut().zip(seen) {
+                    let apart = i32::from(*byte) - outside;
+                    *sum += (apart * apart) as u32;
+                }
             }
         }
-    }
-    sums.map(|mut sums| {
-        // By halves, which are vectors.
-        let mut len = CHANNELS;
-        while len > 1 {
-            len /= 2;
-            let (first, second) = sums.split_at_mut(len);
-            first.iter_mut().zip(second).for_each(|(sum, other)| *sum += *other);
+        for (square, sums) in squares.iter_mut().zip(&sums) {
+            let mut all = 0;
+            for sum in sums {
+                all += *sum;
+            }
+            *square += all as f32;
         }
-        let [sum, ..] = sums;
-        sum
-    })
+    }
+    squares
 }
 
 for_each_level! {
