@@ -51,6 +51,44 @@ fn multiply_body(a: &[u8], b: &[u8], [of_a, of_b, to]: [Unsigned; 3], out: &mut 
     }
 }
 
+/// As [`pairs`], of bytes and floats.
+pub fn with_floats(pair: Pair, bytes: &[u8], floats: &[f32], scales: [Unsigned; 2], out: &mut [u8]) {
+    match pair {
+        Pair::Add => add_floats(bytes, floats, scales, out),
+        Pair::Mul => multiply_by_floats(bytes, floats, scales, out),
+    }
+}
+
+for_each_level! {
+    fn add_floats<>(bytes: &[u8], floats: &[f32], scales: [Unsigned; 2], out: &mut [u8]) -> () = add_floats_body;
+}
+
+#[inline(always)]
+fn add_floats_body(bytes: &[u8], floats: &[f32], [of, to]: [Unsigned; 2], out: &mut [u8]) {
+    for ((out, byte), float) in out.iter_mut().zip(bytes).zip(floats) {
+        *out = of_any(number(*byte, of) + *float, to);
+    }
+}
+
+for_each_level! {
+    fn multiply_by_floats<>(bytes: &[u8], floats: &[f32], scales: [Unsigned; 2], out: &mut [u8]) -> ()
+        = multiply_by_floats_body;
+}
+
+#[inline(always)]
+fn multiply_by_floats_body(bytes: &[u8], floats: &[f32], [of, to]: [Unsigned; 2], out: &mut [u8]) {
+    for ((out, byte), float) in out.iter_mut().zip(bytes).zip(floats) {
+        *out = of_any(number(*byte, of) * *float, to);
+    }
+}
+
+/// NaN becomes the integer 0.
+#[inline(always)]
+fn of_any(number: f32, to: Unsigned) -> u8 {
+    let byte = quantized(number, to);
+    if number.is_nan() { 0 } else { byte }
+}
+
 #[inline(always)]
 fn number(byte: u8, of: Unsigned) -> f32 {
     (f32::from(byte ^ of.flip) - of.zero) * of.scale

@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use bytemuck::{cast_slice, cast_slice_mut};
-use kernels::bytes::{Pair, Unsigned, look_up, pairs};
+use kernels::bytes::{Pair, Unsigned, look_up, pairs, with_floats};
 use kernels::gemm::blocks::{Scales, Scaling};
 use kernels::quantize::{dequantize_part, quantize_part};
 use smallvec::SmallVec;
@@ -220,6 +220,10 @@ impl ByteRows {
             (Function::Table(table), [bytes, ..], _) => return look_up(table, bytes, out),
             (Function::Floats(_, Some(pair)), &[a, b], &[Some(one), Some(other)]) => {
                 return pairs(*pair, [a, b], [one, other, self.to].map(ByteScale::unsigned), out);
+            }
+            (Function::Floats(_, Some(pair)), &[bytes, floats], &[Some(own), None])
+            | (Function::Floats(_, Some(pair)), &[floats, bytes], &[None, Some(own)]) => {
+                return with_floats(*pair, bytes, cast_slice(floats), [own, self.to].map(ByteScale::unsigned), out);
             }
             (Function::Floats(operator, _), ..) => operator,
             (Function::Table(_), ..) => return,
