@@ -49,6 +49,9 @@ enum Does {
     Quantize(ByteScale),
     Dequantize(ByteScale),
     Compute(Arc<dyn Rowwise>),
+    /// What guards a softmax of nothing but negative infinities: 1 for NaN, and a choice by that.
+    IsNan,
+    Choose,
 }
 
 /// A function: its nodes, the last one first, and the integers that it reads.
@@ -90,7 +93,7 @@ fn function(last: usize, draft: &Draft, readers: &Readers, taken: &[bool]) -> Op
                 inputs.push(node.inputs.first().copied().flatten()?);
             }
             Does::Quantize(_) if all_inside => inputs.push(node.inputs.first().copied().flatten()?),
-            Does::Compute(_) if all_inside => {
+            Does::Compute(_) | Does::IsNan | Does::Choose if all_inside => {
                 inputs.extend(
                     node.inputs.iter().flatten().copied().filter(|id| single(*id, dims.len(), draft).is_none()),
                 );
@@ -118,13 +121,21 @@ fn function(last: usize, draft: &Draft, readers: &Readers, taken: &[bool]) -> Op
     let (from, nodes, reads) = best?;
     found.nodes.truncate(nodes);
     found.reads.truncate(reads);
-    let computes = found.nodes.iter().any(|(_, does)| matches!(does, Does::Compute(_)));
+    let computes = found.nodes.iter().any(|(_, does)| !matches!(does, Does::Quantize(_) | Does::Dequantize(_)));
     computes.then_some(Found { from, ..found })
 }
 
 /// What the node at a place does in a function, if it may be one of its nodes.
 fn does(at: usize, draft: &Draft) -> Option<Does> {
     let node = draft.nodes.get(at).filter(|node| !node.open && node.operator.is_some())?;
+    let operator = &node.place.operator;
+    if operator.domain.is_empty() && node.resolved.as_ref().is_some_and(|resolved| !resolved.is_custom()) {
+        match (operator.name.as_ref(), &*node.inputs) {
+            ("IsNaN", [Some(_)]) => return Some(Does::IsNan),
+            ("Where", [Some(_), Some(_), Some(_)]) => return Some(Does::Choose),
+            _ => {}
+        }
+    }
     if let Some(Made::Rowwise(operator)) = &node.operator {
         let [Some(output)] = *node.outputs else { return None };
         let floats = dtype(output, draft) == Some(DType::Float) && operator.may_chain(DType::Float);
@@ -174,16 +185,30 @@ impl Found {
                     bytes.push((output, table));
                     to = Some(*scale);
                 }
-                Does::Compute(operator) => {
+                Does::Compute(_) | Does::IsNan | Does::Choose => {
                     let input = |id: &Option<Id>| {
                         let id = (*id)?;
                         let known = floats.iter().find(|(own, _)| *own == id).map(|(_, floats)| floats.clone());
                         known.or_else(|| Some(Box::new([single(id, usize::MAX, draft)?; 256])))
                     };
                     let inputs = node.inputs.iter().map(input).collect::<Option<SmallVec<[_; 3]>>>()?;
-                    let given: SmallVec<[&[u8]; 3]> = inputs.iter().map(|floats| cast_slice(&**floats)).collect();
                     let mut numbers = Box::new([0f32; 256]);
-                    operator.compute(DType::Float, &given, cast_slice_mut(&mut *numbers));
+                    match (does, &*inputs) {
+                        (Does::Compute(operator), _) => {
+                            let given: SmallVec<[&[u8]; 3]> =
+                                inputs.iter().map(|floats| cast_slice(&**floats)).collect();
+                            operator.compute(DType::Float, &given, cast_slice_mut(&mut *numbers));
+                        }
+                        (Does::IsNan, [x]) => {
+                            numbers.iter_mut().zip(&**x).for_each(|(to, x)| *to = f32::from(u8::from(x.is_nan())));
+                        }
+                        (_, [conditions, x, y]) => {
+                            for (((to, condition), x), y) in numbers.iter_mut().zip(&**conditions).zip(&**x).zip(&**y) {
+                                *to = if *condition == 0.0 { *y } else { *x };
+                            }
+                        }
+                        _ => return None,
+                    }
                     floats.push((output, numbers));
                 }
             }
