@@ -188,7 +188,7 @@ mod x86 {
 mod tests {
     use super::*;
     use crate::quantize::{dequantize_part, quantize_part};
-    use crate::testing::at_each_level;
+    use crate::testing::{at_each_level, sized};
 
     #[test]
     fn pairs_as_floats() {
@@ -220,6 +220,53 @@ mod tests {
                         assert!(out == want, "{pair:?}, {scales:?}, {zeros:?}, {signed:?}");
                     });
                 }
+            }
+        }
+    }
+
+    /// NaN and infinities are among the floats.
+    #[test]
+    fn bytes_with_floats() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(sized(4000, 300)).collect();
+        let float = |k: usize| [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0].get(k % 97).copied();
+        let floats: Vec<f32> = (0..bytes.len()).map(|k| float(k).unwrap_or((k % 61) as f32 / 7.0 - 4.0)).collect();
+        for signed in [[false; 2], [true; 2], [true, false], [false, true]] {
+            let (scales, zeros) = ([0.03f32, 0.025], [9.0f32, 70.0]);
+            let of = |k: usize| match signed[k] {
+                true => Unsigned { scale: scales[k], zero: zeros[k] + 128.0, flip: 0x80 },
+                false => Unsigned { scale: scales[k], zero: zeros[k], flip: 0 },
+            };
+            for pair in [Pair::Add, Pair::Mul] {
+                let (mut x, mut want) = (vec![0f32; bytes.len()], vec![0; bytes.len()]);
+                dequantize_part(&bytes, signed[0], [scales[0], zeros[0]], &mut x);
+                for (x, y) in x.iter_mut().zip(&floats) {
+                    *x = if pair == Pair::Add { *x + *y } else { *x * *y };
+                }
+                quantize_part(&x, signed[1], [scales[1], zeros[1]], &mut want);
+                at_each_level(|| {
+                    let mut out = vec![0; bytes.len()];
+                    with_floats(pair, &bytes, &floats, [of(0), of(1)], &mut out);
+                    assert!(out == want, "{pair:?}, {signed:?}");
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn sums_of_places() {
+        for flip in [0, 0x80] {
+            let of = Unsigned { scale: 0.1, zero: 30.0, flip };
+            for len in [0, 1, 15, 16, 17, 32, 47, sized(5000, 100)] {
+                let bytes: Vec<u8> = (0..len).map(|k| (k * k * 7 % 251) as u8).collect();
+                let mut want = [1.0; PLACES];
+                for (k, byte) in bytes.iter().enumerate() {
+                    want[k % PLACES] += f64::from((f32::from(byte ^ flip) - 30.0) * 0.1);
+                }
+                at_each_level(|| {
+                    let mut sums = [1.0; PLACES];
+                    add_up(&bytes, of, &mut sums);
+                    assert_eq!(sums, want, "{len}");
+                });
             }
         }
     }

@@ -299,6 +299,24 @@ mod tests {
         check(|dtype| draft(dtype, &[], GELU, &["y", "floats"]), &[14]);
     }
 
+    /// As softmax is guarded, where 0 / 0 is NaN indeed.
+    #[test]
+    fn choices_by_nan() {
+        let guard = |floats| -> Vec<(&str, &[&str], &str)> {
+            let choose: &[&str] = if floats == "ratio" { &["nan", "half", "ratio"] } else { &["nan", "one", "floats"] };
+            let is_nan: &[&str] = if floats == "ratio" { &["ratio"] } else { &["floats"] };
+            let ratio: (&str, &[&str], &str) = ("Div", &["floats", "floats"], "ratio");
+            let all = [("d", &["x", "0"][..], "floats"), ratio, ("IsNaN", is_nan, "nan"), ("Where", choose, "z")];
+            let own = all.into_iter().filter(|(.., name)| floats == "ratio" || *name != "ratio");
+            own.chain([("q", &["z", "1"][..], "y")]).collect()
+        };
+        check(|dtype| draft(dtype, &[], &guard("floats"), &["y"]), &[5]);
+        check(|dtype| draft(dtype, &[], &guard("ratio"), &["y"]), &[5]);
+        // What others read, and a row to choose from.
+        check(|dtype| draft(dtype, &[], &guard("ratio"), &["y", "nan"]), &[]);
+        check(|dtype| draft(dtype, &[300], &guard("ratio"), &["y"]), &[]);
+    }
+
     #[test]
     fn several_functions_of_the_same_floats() {
         let nodes: &[(&str, &[&str], &str)] = &[

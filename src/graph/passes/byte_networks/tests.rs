@@ -145,6 +145,33 @@ fn networks_in_blocks() {
                 ["sigmoid.floats", "swish.floats"].iter().all(|name| parts.iter().any(|part| part == name))
             };
             assert!(stands_for(&graph).iter().any(table), "{:?}", stands_for(&graph));
+            let mean = ["swish", "mean.floats", "mean.integers"];
+            assert!(stands_for(&graph).iter().any(|parts| *parts == mean), "{:?}", stands_for(&graph));
+        }
+    }
+}
+
+/// Means of the channels of integers, as they are written and as integers: also of an image without places, which has none.
+#[test]
+fn means_of_planes() {
+    for dtype in [DType::Uint8, DType::Int8] {
+        for dims in [vec![2, 5, 7, 9], vec![3, 2, 40], vec![1, 17, 2, 3, 4], vec![2, 3, 0], vec![2, 3]] {
+            let draft = || {
+                let mut builder = Builder::new();
+                builder.shaped("x", Some(dtype.into()), Some(dims.iter().map(|size| Dim::Fixed(*size)).collect()));
+                let mut net = Network { builder, dtype };
+                net.constant("scale", tensor(&[], [0.013f32]));
+                net.bytes("zero", dtype, &[], vec![77]);
+                net.builder.op("DequantizeLinear", &["x", "scale", "zero"], "floats");
+                net.builder.op("GlobalAveragePool", &["floats"], "mean");
+                net.quantize("mean", (0.0041, 130), "y");
+                net.builder.output("y")
+            };
+            let bytes = (0..dims.iter().product::<usize>()).map(|at| (at * at * 31 % 253) as u8).collect::<Vec<u8>>();
+            let feeds = [Tensor::new(dtype, &dims, bytes).unwrap().into()];
+            let (graph, want) = (load(draft(), true).unwrap(), run(&load(draft(), false).unwrap(), &feeds, None));
+            assert!(stands_for(&graph).iter().any(|parts| *parts == ["floats", "mean", "y.integers"]));
+            at_each_level(|| assert_eq!(run(&graph, &feeds, None), want, "{dtype} {dims:?}"));
         }
     }
 }
