@@ -9,7 +9,7 @@ use kernels::bytes::{Pair, Unsigned, look_up, pairs, with_floats};
 use kernels::gemm::blocks::{Scales, Scaling};
 use kernels::quantize::{dequantize_part, quantize_part};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A product of integers of 8 bits, the first two inputs of a call, which becomes integers of 8 bits again:
 /// `round((sum + bias) * factor) + zero_point`.
@@ -22,6 +22,8 @@ pub(crate) struct ByteProduct {
     /// Of float32 and of int32: a number, or one for each column or filter.
     pub(crate) factors: Tensor,
     pub(crate) bias: Option<Tensor>,
+    /// The greatest magnitude of the bias, once it is known.
+    pub(crate) most: OnceLock<u32>,
     pub(crate) zero_point: Tensor,
     /// If the integers are those that floats give, bit by bit.
     pub(crate) floats: Option<Floats>,
@@ -93,11 +95,13 @@ impl ByteProduct {
         let is_of = |(k, zero): (usize, &Tensor)| call.tensor(k).is_ok_and(|tensor| tensor.dtype() == zero.dtype());
         let [_, zeros] = &self.zeros;
         let mut numbers = [Some(zeros), Some(&self.factors), self.bias.as_ref()].into_iter().flatten();
-        let bias = self.bias.as_ref().and_then(|bias| bias.as_slice::<i32>().ok()).unwrap_or_default();
-        let most = bias.iter().fold(0, |most, bias| bias.unsigned_abs().max(most));
+        let most = self.most.get_or_init(|| {
+            let bias = self.bias.as_ref().and_then(|bias| bias.as_slice::<i32>().ok()).unwrap_or_default();
+            bias.iter().map(|bias| bias.unsigned_abs()).max().unwrap_or(0)
+        });
         self.zeros.iter().enumerate().all(is_of)
             && numbers.all(|numbers| numbers.len() == 1 || numbers.len() == count)
-            && (steps as u64).saturating_mul(255 * 255).saturating_add(most.into()) <= i32::MAX as u64
+            && (steps as u64).saturating_mul(255 * 255).saturating_add((*most).into()) <= i32::MAX as u64
     }
 }
 

@@ -12,6 +12,7 @@ use crate::value::Dim;
 use kernels::bytes::Pair;
 use kernels::gemm::blocks::integers_pay;
 use smallvec::SmallVec;
+use std::sync::OnceLock;
 
 /// `QuantizeLinear(f(DequantizeLinear(x), DequantizeLinear(w)))`, where `f` is a MatMul, Gemm or Conv, with a constant bias.
 /// A Relu after it changes nothing where the zero point is the least integer. The integers are those that the floats give,
@@ -311,7 +312,7 @@ fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option
     let is_usual = floats.are_usual();
     let zeros = [x.zeros()?, w.zeros()?];
     let (factors, floats) = (Tensor::from(factors), are_met.then_some(floats));
-    let bytes = ByteProduct { zeros, constant, factors, bias: of_sums, zero_point, floats };
+    let bytes = ByteProduct { zeros, constant, factors, bias: of_sums, most: OnceLock::new(), zero_point, floats };
     // A channel on its own has loops for images alone; else it is soonest summed in floats, which is exact too.
     let own = |count: &Dim| count.fixed() == Some(groups) && w.dims.len() == 4;
     let symmetric = constant && bytes.flip().is_some();

@@ -4,6 +4,7 @@
 use super::bytes::ByteConv;
 use crate::ops::prelude::*;
 use kernels::gemm::Quantized;
+use std::sync::OnceLock;
 
 pub(super) const QLINEAR_CONV: Implementation =
     Implementation { domain: "", name: "QLinearConv", versions: &[10], make: Make::Blockwise(load) };
@@ -70,6 +71,7 @@ impl Blockwise for QLinearConv {
             constant: true,
             factors: Tensor::from(factors),
             bias: bias.cloned(),
+            most: OnceLock::new(),
             zero_point: single(7)?.clone(),
             floats: None,
         };

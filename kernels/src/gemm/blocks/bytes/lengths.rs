@@ -105,11 +105,14 @@ fn squares_of<const N: usize>(blocks: &[&[u8]], first: usize, outside: i32) -> [
                 }
             }
         }
-        for (square, sums) in squares.iter_mut().zip(&sums) {
-            let mut all = 0;
-            for sum in sums {
-                all += *sum;
+        for (square, sums) in squares.iter_mut().zip(&mut sums) {
+            for half in [8, 4, 2, 1] {
+                let (low, high) = sums.split_at_mut(half);
+                for (low, high) in low.iter_mut().zip(high) {
+                    *low += *high;
+                }
             }
+            let [all, ..] = *sums;
             *square += all as f32;
         }
     }
