@@ -345,15 +345,21 @@ impl Grid {
                 + column % columns.stride * part
                 + column / columns.stride * self.distance
         };
-        let mut to = to.iter_mut();
-        for channel in (0..self.channels).step_by(some) {
-            lookout.after(size_of::<u32>() * self.kernel().into_iter().product::<usize>())?;
-            let start = self.plane_of(channel) + channel % self.distance;
-            for (d, r) in all(slices).flat_map(|d| all(rows).map(move |r| (d, r))) {
-                for (c, to) in all(columns).zip(&mut to) {
-                    *to = u32::try_from(start + tap(d, r, c)).map_err(|_| Stopped::Misfit)?;
-                }
+        let count = self.kernel().into_iter().product::<usize>().max(1);
+        let (first, others) = to.split_at_mut(count.min(to.len()));
+        let mut places = first.iter_mut();
+        for (d, r) in all(slices).flat_map(|d| all(rows).map(move |r| (d, r))) {
+            for (c, to) in all(columns).zip(&mut places) {
+                *to = u32::try_from(tap(d, r, c)).map_err(|_| Stopped::Misfit)?;
             }
+        }
+        // Those of another channel are as far from each other. The first one begins at 0.
+        let most = first.iter().copied().max().unwrap_or(0);
+        for (channel, to) in (0..self.channels).step_by(some).skip(1).zip(others.chunks_exact_mut(count)) {
+            lookout.after(size_of_val(to))?;
+            let start = u32::try_from(self.plane_of(channel) + channel % self.distance).ok();
+            let start = start.filter(|start| start.checked_add(most).is_some()).ok_or(Stopped::Misfit)?;
+            to.iter_mut().zip(&*first).for_each(|(to, tap)| *to = start + *tap);
         }
         Ok(())
     }
