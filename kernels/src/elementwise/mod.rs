@@ -50,11 +50,11 @@ pub fn walk<const N: usize>(
     let widest = operands.iter().map(|operand| operand.size).max().unwrap_or(1);
     parallel::split_by(out, size, cost.saturating_mul(widest.div_ceil(size)), resources, |first, out| {
         let part = Part { dims: &dims, operands: &operands, first, size, row };
-        // Clearing large buffers takes longer than a few elements.
+        // Clearing large buffers takes longer than a few elements, and so does copying much from the output at once.
         match out.len() / size {
             ..=32 => part.compute::<64>(out),
-            ..=4096 => part.compute::<512>(out),
-            _ => part.compute::<1024>(out),
+            4096.. if operands.iter().all(|operand| operand.bytes.is_some()) => part.compute::<1024>(out),
+            _ => part.compute::<512>(out),
         }
         Ok(())
     })

@@ -1,6 +1,7 @@
 //! What places of the output see of a line of an image, with what is around it.
 
 use super::CHANNELS;
+use crate::copy::copy_line;
 use crate::cpu::for_each_level;
 use crate::windows::Axis;
 use bytemuck::Pod;
@@ -69,7 +70,7 @@ impl Line {
         for Run { from: start, to: inside, .. } in &self.runs {
             let (Some(from), Some(to)) = (from.get(*start..), to.get_mut(inside.clone())) else { continue };
             match (self.stride, self.distance) {
-                (1, _) => from.get(..to.len()).into_iter().for_each(|from| to.copy_from_slice(from)),
+                (1, _) => from.get(..to.len()).into_iter().for_each(|from| copy_line(from, to)),
                 (2, 1) => every_second::<T>(from, to),
                 (stride, 1) => to.iter_mut().zip(from.iter().step_by(stride)).for_each(|(to, from)| *to = *from),
                 (stride, _) => every::<T>(from, stride, to),
