@@ -336,11 +336,8 @@ impl BytesPlan<'_> {
         let places = |place: usize| band.place(rows.start + place / columns, band.columns.start + place % columns);
         let first = band.number(rows.start, band.columns.start);
         let Loops { filters, vector, settle, .. } = group.loops;
+        lookout.after(doubts.count * self.steps.count * vector * SOME)?;
         for lane in (0..filters).step_by(vector) {
-            match doubts.of(lane, vector).count() {
-                0 => continue,
-                count => lookout.after(count * self.steps.count * vector * SOME)?,
-            }
             // SAFETY: as for tiles: the vector is one of the group's.
             unsafe {
                 let of = Places {
