@@ -296,10 +296,15 @@ impl Node {
         if let Some(watch) = watch {
             self.ends(values, &mut **watch)?;
         }
-        for (output, value) in self.outputs.iter().zip(values.drain()) {
+        let mut put = |output: &NodeOutput, value| {
             if let Some(held) = output.slot.and_then(|slot| slots.0.get_mut(slot as usize)) {
                 *held = value;
             }
+        };
+        // Most nodes have one output, which is moved once.
+        match (&*self.outputs, values.take_only()) {
+            ([output, ..], Some(value)) => put(output, value),
+            _ => self.outputs.iter().zip(values.drain()).for_each(|(output, value)| put(output, value)),
         }
         for slot in &self.release {
             if let Some(value) = slots.take(*slot) {
