@@ -40,8 +40,10 @@ impl<R: Reduction<T> + Sync, T: Number> Map<T> for Cumulate<R> {
 impl<R: Reduction<T> + Sync, T: Number> MapSome<T> for Cumulate<R> {
     #[inline(always)]
     fn map(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        let whole = lanes.len() / (LANES * len) * (LANES * len);
-        let ((lanes, last), (to, last_to)) = (lanes.split_at(whole), to.split_at_mut(whole.min(to.len())));
+        // There may be more lanes than are asked for.
+        let whole = to.len() / (LANES * len) * (LANES * len);
+        let (lanes, last) = lanes.split_at_checked(whole).ok_or(Stopped::Misfit)?;
+        let (to, last_to) = to.split_at_mut(whole);
         for (lanes, to) in lanes.chunks_exact(LANES * len).zip(to.chunks_exact_mut(LANES * len)) {
             cumulate_lanes::<R, T, LANES>(self, len, lanes, to, stop)?;
         }

@@ -281,6 +281,8 @@ fn lanes_in_rows_that_are_near() {
 #[cfg_attr(miri, ignore)]
 fn lanes_for_several_threads() {
     check(&[40, 1030], &[false, true]);
+    // What one thread has isn't a multiple of the lanes that are taken together.
+    check(&[40, 1000], &[false, true]);
     check(&[30, 7, 201], &[false, true, false]);
     check(&[97, 420], &[true, false]);
     check(&[300, 270], &[true, false]);
