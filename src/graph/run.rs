@@ -92,9 +92,15 @@ impl Graph {
             }
             match &node.operator {
                 Runs::Plain(operator) => {
-                    let ran = node.run(&**operator, sources, context);
-                    let mut values = ran.map_err(|error| self.blame(at, error))?;
-                    node.finish(&mut values, slots, context, watch)?;
+                    // Values stay where the operator wrote them until they are in their slots: moving them takes as long as
+                    // a small node.
+                    let mut ran = node.run(&**operator, sources, context);
+                    if let Ok(values) = &mut ran {
+                        node.finish(values, slots, context, watch)?;
+                    }
+                    if let Err(error) = ran {
+                        return Err(self.blame(at, error));
+                    }
                 }
                 Runs::Fused(fused) => {
                     let parts = watch.as_ref().is_some_and(|watch| !watch.whole());
@@ -202,9 +208,11 @@ impl Node {
     #[inline]
     fn run(&self, operator: &dyn Operator, sources: Sources<'_>, context: &Context) -> Result<Values> {
         let types = if self.open { Some(self.check_inputs(&sources)?) } else { None };
-        let mut values = operator.run(&mut self.call(sources, context))?;
-        self.check_outputs(&mut values, types, context)?;
-        Ok(values)
+        let mut ran = operator.run(&mut self.call(sources, context));
+        if let Ok(values) = &mut ran {
+            self.check_outputs(values, types, context)?;
+        }
+        ran
     }
 
     /// Runs the nodes that it stands for, one after the other.
@@ -296,15 +304,10 @@ impl Node {
         if let Some(watch) = watch {
             self.ends(values, &mut **watch)?;
         }
-        let mut put = |output: &NodeOutput, value| {
+        for (output, value) in self.outputs.iter().zip(values.iter_mut()) {
             if let Some(held) = output.slot.and_then(|slot| slots.0.get_mut(slot as usize)) {
-                *held = value;
+                std::mem::swap(held, value);
             }
-        };
-        // Most nodes have one output, which is moved once.
-        match (&*self.outputs, values.take_only()) {
-            ([output, ..], Some(value)) => put(output, value),
-            _ => self.outputs.iter().zip(values.drain()).for_each(|(output, value)| put(output, value)),
         }
         for slot in &self.release {
             if let Some(value) = slots.take(*slot) {

@@ -71,12 +71,6 @@ impl Values {
         self.0.drain(self.0.len().saturating_sub(count)..).flatten()
     }
 
-    /// Moves the value out, if there is one alone.
-    #[inline]
-    pub(crate) fn take_only(&mut self) -> Option<Option<Value>> {
-        if self.0.len() == 1 { self.0.pop() } else { None }
-    }
-
     /// Moves all values out, in order.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Option<Value>> {
         self.0.drain(..)

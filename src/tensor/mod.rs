@@ -376,12 +376,14 @@ fn wrong_type(dtype: DType, asked: &str) -> Error {
 pub(crate) fn shape_of<const N: usize>(parts: [&[usize]; N]) -> Shape {
     let mut dims = [0; 6];
     let mut rank = 0;
-    for &dim in parts.into_iter().flatten() {
-        match dims.get_mut(rank) {
-            Some(place) => *place = dim,
-            None => return parts.concat().into(),
+    for part in parts {
+        for dim in part {
+            match dims.get_mut(rank) {
+                Some(place) => *place = *dim,
+                None => return parts.concat().into(),
+            }
+            rank += 1;
         }
-        rank += 1;
     }
     Shape::from_buf_and_len(dims, rank)
 }
