@@ -103,14 +103,10 @@ fn quantized(number: f32, to: Unsigned) -> u8 {
 /// Places that bytes are added up at.
 pub const PLACES: usize = 16;
 
-/// Adds what bytes stand for to the sums of their places: number i to that with the number i mod 16. Up to 2^21 of them, sums are
-/// exact: all are multiples of the last bit of the scale, and less than 2^32 of these.
-pub fn add_up(bytes: &[u8], of: Unsigned, sums: &mut [f64; PLACES]) {
-    add_up_each(bytes, of, sums);
-}
-
 for_each_level! {
-    fn add_up_each<>(bytes: &[u8], of: Unsigned, sums: &mut [f64; PLACES]) -> () = add_up_body;
+    /// Adds what bytes stand for to the sums of their places: number i to that with the number i mod 16. Up to 2^21 of them,
+    /// sums are exact: all are multiples of the last bit of the scale, and less than 2^32 of these.
+    pub fn add_up<>(bytes: &[u8], of: Unsigned, sums: &mut [f64; PLACES]) -> () = add_up_body;
 }
 
 #[inline(always)]

@@ -6,16 +6,6 @@ use crate::{Resources, Stopped, parallel};
 use bytemuck::Pod;
 use smallvec::SmallVec;
 
-/// Copies a line of an image, by parts: libraries copy more at once by an instruction that takes longer to begin.
-#[inline]
-pub(crate) fn copy_line<T: Pod>(from: &[T], to: &mut [T]) {
-    const PART: usize = 2048;
-    let count = (PART / size_of::<T>()).max(1);
-    for (to, from) in to.chunks_mut(count).zip(from.chunks(count)) {
-        to.get_mut(..from.len()).into_iter().for_each(|to| to.copy_from_slice(from));
-    }
-}
-
 /// The elements that are copied.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {

@@ -40,17 +40,27 @@ impl<R: Reduction<T> + Sync, T: Number> Map<T> for Cumulate<R> {
 impl<R: Reduction<T> + Sync, T: Number> MapSome<T> for Cumulate<R> {
     #[inline(always)]
     fn map(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        // There may be more lanes than are asked for.
-        let whole = to.len() / (LANES * len) * (LANES * len);
-        let (lanes, last) = lanes.split_at_checked(whole).ok_or(Stopped::Misfit)?;
-        let (to, last_to) = to.split_at_mut(whole);
-        for (lanes, to) in lanes.chunks_exact(LANES * len).zip(to.chunks_exact_mut(LANES * len)) {
+        let (mut some, mut outs) = (lanes.chunks_exact(LANES * len), to.chunks_exact_mut(LANES * len));
+        for (lanes, to) in some.by_ref().zip(outs.by_ref()) {
             cumulate_lanes::<R, T, LANES>(self, len, lanes, to, stop)?;
         }
-        for (lane, to) in last.chunks_exact(len).zip(last_to.chunks_exact_mut(len)) {
+        for (lane, to) in some.remainder().chunks_exact(len).zip(outs.into_remainder().chunks_exact_mut(len)) {
             cumulate_lanes::<R, T, 1>(self, len, lane, to, stop)?;
         }
         Ok(())
+    }
+}
+
+impl<R> Cumulate<R> {
+    /// Adds an element to the value of those before.
+    #[inline(always)]
+    fn add<T: Number>(&self, fold: &R::Fold, value: &mut PartialOf<R, T>, x: T, to: &mut T)
+    where
+        R: Reduction<T>,
+    {
+        let with = fold.add(*value, x);
+        *to = T::nearest(self.reduction.end(if self.exclusive { *value } else { with }, 1));
+        *value = with;
     }
 }
 
@@ -76,9 +86,7 @@ fn cumulate_lanes<R: Reduction<T>, T: Number, const N: usize>(
             let k = if how.reverse { len - 1 - k } else { k };
             for ((value, lane), to) in values.iter_mut().zip(&lanes).zip(&mut outs) {
                 let (Some(x), Some(to)) = (lane.get(k), to.get_mut(k)) else { return Err(Stopped::Misfit) };
-                let with = fold.add(*value, *x);
-                *to = T::nearest(how.reduction.end(if how.exclusive { *value } else { with }, 1));
-                *value = with;
+                how.add(&fold, value, *x, to);
             }
         }
     }
@@ -111,12 +119,6 @@ fn cumulate_rows_body<R: Reduction<T>, T: Number>(
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
     let (fold, count) = (how.reduction.fold(), lanes.len() / abreast);
-    // Adds an element to the value of those before.
-    let add = |value: &mut PartialOf<R, T>, x: T, to: &mut T| {
-        let with = fold.add(*value, x);
-        *to = T::nearest(how.reduction.end(if how.exclusive { *value } else { with }, 1));
-        *value = with;
-    };
     for first in (0..abreast).step_by(SIDE) {
         let mut values = [PartialOf::<R, T>::START; SIDE];
         let columns = first..abreast.min(first + SIDE);
@@ -144,16 +146,16 @@ fn cumulate_rows_body<R: Reduction<T>, T: Number>(
                     for ((value, (((a, b), c), d)), (((to_a, to_b), to_c), to_d)) in
                         values.iter_mut().zip(elements).zip(places)
                     {
-                        add(value, *a, to_a);
-                        add(value, *b, to_b);
-                        add(value, *c, to_c);
-                        add(value, *d, to_d);
+                        how.add(&fold, value, *a, to_a);
+                        how.add(&fold, value, *b, to_b);
+                        how.add(&fold, value, *c, to_c);
+                        how.add(&fold, value, *d, to_d);
                     }
                 }
                 _ => {
                     for (lanes, to) in lanes.iter().zip(&mut *to) {
                         for ((value, x), to) in values.iter_mut().zip(*lanes).zip(&mut **to) {
-                            add(value, *x, to);
+                            how.add(&fold, value, *x, to);
                         }
                     }
                 }

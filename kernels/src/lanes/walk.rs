@@ -271,6 +271,7 @@ fn map_part<T: Number>(
     let (len, block) = (lanes.len, lanes.len * lanes.count);
     if lanes.contiguous()
         && let (Some(data), Some(out)) = (data.direct(), to.direct_mut(out))
+        && let Some(data) = data.get(..out.len())
     {
         return map.each(len, data, out, resources.stop);
     }

@@ -68,6 +68,11 @@ impl How {
     }
 }
 
+/// The shape of a number for each channel of images with so many axes.
+pub(super) fn of_each(images: usize, channels: usize, axes: usize) -> Shape {
+    shape_of([&[images, channels], &vec![1; axes]])
+}
+
 impl Blockwise for How {
     fn in_blocks(&self, channels: usize, axes: usize, _: &Constants<'_>) -> Option<InBlocks> {
         let operator = Arc::new(InBlocksOf { how: self.clone(), channels, axes });
@@ -95,7 +100,7 @@ impl Windowed for InBlocksOf {
 
     fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
         let images = call.tensor(0)?.shape().first().copied().unwrap_or(0);
-        let shape = [&[images, self.channels][..], &vec![1; self.axes]].concat().into();
+        let shape = of_each(images, self.channels, self.axes);
         of_channels(call, self.channels, shape, |lanes, shape| self.how.reduced(call, lanes, shape))
     }
 }

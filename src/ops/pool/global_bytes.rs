@@ -1,5 +1,6 @@
 //! The mean of each channel of integers of 8 bits: what a GlobalAveragePool of dequantized ones becomes, quantized again.
 
+use super::global::of_each;
 use crate::ops::prelude::*;
 use kernels::bytes::{PLACES, Unsigned, add_up};
 use kernels::gemm::blocks::CHANNELS;
@@ -58,7 +59,7 @@ impl Operator for ByteMean {
         let [images, channels, image @ ..] = x.shape() else {
             return Err(Error::bug("what has no channels has no mean"));
         };
-        let (len, of, shape) = (volume(1, image), self.from.unsigned(), shape_of(*images, *channels, image));
+        let (len, of, shape) = (volume(1, image), self.from.unsigned(), of_each(*images, *channels, image.len()));
         call.charge(x.len() as u64)?;
         let mut y = call.output_of(self.to.dtype(), shape)?;
         kernels::pieces(y.bytes_mut(), 1, 1, len, resources, |channel, _, out| {
@@ -91,7 +92,7 @@ impl Windowed for InBlocksOf {
         };
         let (len, of) = (volume(1, image), mean.from.in_blocks().unsigned());
         call.charge(x.len() as u64)?;
-        let mut y = call.output_of(mean.to.dtype(), shape_of(*images, *channels, image))?;
+        let mut y = call.output_of(mean.to.dtype(), of_each(*images, *channels, image.len()))?;
         // The channels of a block together.
         let element = if channels.is_multiple_of(CHANNELS) { CHANNELS } else { *channels };
         kernels::pieces(y.bytes_mut(), element, *channels, len, resources, |image, start, out| {
@@ -104,9 +105,4 @@ impl Windowed for InBlocksOf {
         })?;
         Ok(y.finish().into())
     }
-}
-
-/// The shape of the means.
-fn shape_of(images: usize, channels: usize, image: &[usize]) -> Shape {
-    [&[images, channels], &*vec![1; image.len()]].concat().into()
 }

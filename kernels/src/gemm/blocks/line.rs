@@ -1,7 +1,6 @@
 //! What places of the output see of a line of an image, with what is around it.
 
 use super::CHANNELS;
-use crate::copy::copy_line;
 use crate::cpu::for_each_level;
 use crate::windows::Axis;
 use bytemuck::Pod;
@@ -76,6 +75,15 @@ impl Line {
                 (stride, _) => every::<T>(from, stride, to),
             }
         }
+    }
+}
+
+/// Copies elements by parts: libraries copy more at once by an instruction that takes longer to begin.
+fn copy_line<T: Pod>(from: &[T], to: &mut [T]) {
+    const PART: usize = 2048;
+    let count = (PART / size_of::<T>()).max(1);
+    for (to, from) in to.chunks_mut(count).zip(from.chunks(count)) {
+        to.copy_from_slice(from);
     }
 }
 
