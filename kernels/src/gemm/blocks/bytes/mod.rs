@@ -18,8 +18,8 @@ pub use self::filters::{FilterBytes, Scales, Scaling};
 
 use self::filters::{SOME, Steps};
 use self::lengths::Lengths;
-use self::quantize::{Doubts, Numbers, PLACES};
-use self::settle::{Dequantized, Places};
+use self::quantize::{Numbers, PLACES};
+use self::settle::{Common, Open};
 use self::tile::{Four, Loops, Own, Room, Tile, loops};
 use super::super::block::Out;
 use super::band::{Band, Grid, Source};
@@ -39,6 +39,9 @@ const MANY_WEIGHTS: usize = 1 << 18;
 
 /// Terms of which each counts as one that is furthest from the zero point: bytes are seldom in doubt then.
 const FEW: usize = 32;
+
+/// Bytes that wait for what follows sums, about: the nearest cache still has them, and many doubts are settled together.
+const WAITING: usize = 1 << 15;
 
 /// What follows a sum: a function of the number of the first byte in the output, and of neighbours there.
 pub type ByteTail<'a> = dyn Fn(usize, &mut [u8]) + Sync + 'a;
@@ -171,7 +174,6 @@ impl BytesPlan<'_> {
         steps.spread(of_quads, offsets);
         let (offsets, bands, to) = (&*offsets, grid.bands(), Out::of(out));
         let outside = self.requantize().map_or(0, |own| own.scaling.outside);
-        let dequantized = self.dequantized();
         let rooms = match self.room() {
             0 => (0..self.threads).map(|_| Default::default()).collect(),
             room => rooms.chunks_exact_mut(room).take(self.threads).collect::<Vec<&mut [u32]>>(),
@@ -187,18 +189,9 @@ impl BytesPlan<'_> {
                 Some(_) => Some(self.measure(&band, seen, offsets, cast_slice_mut(lengths), &mut lookout)?),
                 None => None,
             };
-            let task = Task { image, band, seen, offsets, dequantized: &dequantized, lengths };
+            let task = Task { image, band, seen, offsets, lengths };
             self.task(&task, groups, to, &mut lookout)
         })
-    }
-
-    /// What each byte of the images is.
-    fn dequantized(&self) -> [f32; 256] {
-        let (outside, scale) = match self.requantize().map(|own| own.scaling) {
-            Some(Scaling { outside, scales: Scales::Floats { images, .. }, .. }) => (outside, images),
-            _ => (0, 0.0),
-        };
-        std::array::from_fn(|byte| (byte as f32 - f32::from(outside)) * scale)
     }
 
     /// The lengths of what the places of a band see.
@@ -232,7 +225,7 @@ impl BytesPlan<'_> {
     ) -> Result<(), Stopped> {
         let (BytesPlan { bytes, loops: [two, one], steps, filters, .. }, band) = (self, &task.band);
         let positions = bytes.axes.iter().map(|axis| axis.output).product::<usize>();
-        let mut room = Room::new();
+        let (mut room, mut waiting) = (Room::new(), Waiting::default());
         for group in groups {
             let first = group * two.filters;
             let loops = if filters - first > CHANNELS { *two } else { *one };
@@ -247,24 +240,40 @@ impl BytesPlan<'_> {
             };
             let group = Group { loops, weights, start, positions, block };
             for rows in band.parts(PLACES) {
-                room.doubts.clear();
                 for row in rows.clone() {
                     lookout.after(steps.count * loops.filters * band.columns.len() / SOME)?;
                     self.row(task, &group, (&rows, row), &mut room, out)?;
                 }
-                if !room.doubts.is_empty() {
-                    self.settle(task, &group, &rows, &room.doubts, (out, &mut *lookout))?;
-                }
-                if let Some(tail) = bytes.tail {
+                self.open(task, &group, &rows, (&mut room, &mut waiting), (out, &mut *lookout))?;
+                if bytes.tail.is_some() {
+                    let len = rows.len() * band.columns.len() * CHANNELS;
                     for block in 0..loops.filters.div_ceil(CHANNELS) {
                         let first = start + block * positions + band.number(rows.start, band.columns.start);
-                        let len = rows.len() * band.columns.len() * CHANNELS;
-                        // SAFETY: neighbours in the output, which are this task's, and initialised by now.
-                        let part = unsafe { std::slice::from_raw_parts_mut(out.at(first * CHANNELS), len) };
-                        tail(first * CHANNELS, part);
+                        waiting.parts.push(first * CHANNELS..first * CHANNELS + len);
+                        waiting.bytes += len;
+                    }
+                    if waiting.bytes >= WAITING {
+                        self.finish(task, &mut waiting, (out, &mut *lookout))?;
                     }
                 }
             }
+        }
+        self.finish(task, &mut waiting, (out, lookout))
+    }
+
+    /// Settles what is in doubt, and does what follows the sums.
+    fn finish(
+        &self,
+        task: &Task<'_>,
+        waiting: &mut Waiting,
+        (out, lookout): (Out<u8>, &mut Lookout<'_>),
+    ) -> Result<(), Stopped> {
+        self.settle(task, waiting, lookout)?;
+        waiting.bytes = 0;
+        for part in waiting.parts.drain(..) {
+            let Some(tail) = self.bytes.tail else { continue };
+            // SAFETY: neighbours in the output, which are this task's, and initialised by now.
+            tail(part.start, unsafe { std::slice::from_raw_parts_mut(out.at(part.start), part.len()) });
         }
         Ok(())
     }
@@ -320,42 +329,49 @@ impl BytesPlan<'_> {
         Ok(())
     }
 
-    /// Makes bytes of a part that are in doubt those of floats.
-    fn settle(
+    /// Takes the doubts of a part, and settles those that fill a vector.
+    fn open(
         &self,
         task: &Task<'_>,
         group: &Group<'_>,
         rows: &Range<usize>,
-        doubts: &Doubts,
+        (room, waiting): (&mut Room, &mut Waiting),
         (out, lookout): (Out<u8>, &mut Lookout<'_>),
     ) -> Result<(), Stopped> {
         let Task { band, seen, .. } = task;
-        let (Some(own), Some(weights)) = (self.requantize(), group.weights) else { return Ok(()) };
-        let Scales::Floats { images: scale, out: by, .. } = own.scaling.scales else { return Ok(()) };
+        let (Some(weights), loops) = (group.weights, &group.loops) else { return Ok(()) };
+        if waiting.apart != loops.filters {
+            self.settle(task, waiting, lookout)?;
+            waiting.apart = loops.filters;
+        }
         let columns = band.columns.len().max(1);
-        let places = |place: usize| band.place(rows.start + place / columns, band.columns.start + place % columns);
         let first = band.number(rows.start, band.columns.start);
-        let Loops { filters, vector, settle, .. } = group.loops;
-        lookout.after(doubts.count * self.steps.count * vector * SOME)?;
-        for lane in (0..filters).step_by(vector) {
-            // SAFETY: as for tiles: the vector is one of the group's.
-            unsafe {
-                let of = Places {
-                    image: seen.as_ptr().add(group.block),
-                    places: &places,
-                    offsets: task.offsets.as_ptr(),
-                    weights: weights.as_ptr().add(lane),
-                    lane: lane % CHANNELS,
-                    steps: &self.steps,
-                    dequantized: Dequantized { outside: own.scaling.outside, scale, all: task.dequantized },
-                    numbers: self.numbers(group, weights, lane),
-                    by,
-                    zero: own.scaling.zero.into(),
-                    out: out.at((group.start + lane / CHANNELS * group.positions + first) * CHANNELS + lane % CHANNELS),
-                };
-                settle(&of, doubts, lane);
+        for [place, filter] in room.doubts.take() {
+            let (lane, block) = (filter % CHANNELS, filter / CHANNELS);
+            let from = band.place(rows.start + place / columns, band.columns.start + place % columns);
+            let own = if matches!(self.bytes.kind, Kind::Own(_)) { lane } else { 0 };
+            let to = (group.start + block * group.positions + first + place) * CHANNELS + lane;
+            // SAFETY: doubts are about bytes of the part, and filters of the group.
+            let (image, weights, out) =
+                unsafe { (seen.as_ptr().add(group.block + from + own), weights.as_ptr().add(filter), out.at(to)) };
+            waiting.open.push(Open { image, weights, out });
+            if waiting.open.len() == loops.lanes {
+                self.settle(task, waiting, lookout)?;
             }
         }
+        Ok(())
+    }
+
+    /// Makes bytes that are in doubt those of floats.
+    fn settle(&self, task: &Task<'_>, waiting: &mut Waiting, lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
+        let (Some(own), false) = (self.requantize(), waiting.open.is_empty()) else { return Ok(()) };
+        let (Scaling { outside, scales, zero }, [Loops { lanes, settle, .. }, _]) = (own.scaling, self.loops);
+        let Scales::Floats { images: scale, out: by, .. } = scales else { return Ok(()) };
+        lookout.after(self.steps.count * lanes * SOME)?;
+        let of = Common { steps: &self.steps, offsets: task.offsets, apart: waiting.apart, outside, scale, by, zero };
+        // SAFETY: as for tiles, of whose filters, places and bytes these are. They are no more than lanes.
+        unsafe { settle(&of, &waiting.open) };
+        waiting.open.clear();
         Ok(())
     }
 
@@ -378,13 +394,22 @@ struct Group<'a> {
     block: usize,
 }
 
+/// Bytes of a task that are in doubt, fewer than are settled together, and parts of the output that wait for what follows sums.
+#[derive(Default)]
+struct Waiting {
+    open: Vec<Open>,
+    /// How far apart the weights of their filters are.
+    apart: usize,
+    parts: Vec<Range<usize>>,
+    bytes: usize,
+}
+
 /// Places of an image, and what is needed there.
 struct Task<'a> {
     image: usize,
     band: Band<'a>,
     seen: &'a [u8],
     offsets: &'a [u32],
-    dequantized: &'a [f32; 256],
     /// If bytes are to be those of floats.
     lengths: Option<Lengths<'a>>,
 }

@@ -4,7 +4,6 @@
 
 use super::super::super::quads::Dot;
 use super::super::super::vectors::{Plain, Vector};
-use super::super::CHANNELS;
 use crate::quantize::{Precision, placed};
 use std::mem::MaybeUninit;
 
@@ -102,23 +101,19 @@ impl Doubts {
         count + usize::from(doubt.lanes != 0)
     }
 
-    /// Those of so many filters from a number on: no more than sums have in a vector.
-    pub(super) fn of(&self, filter: usize, count: usize) -> impl Iterator<Item = Doubt> {
-        let own = move |doubt: &Doubt| {
-            let all = u16::MAX >> (CHANNELS - count);
-            let lanes = doubt.lanes.checked_shr(filter.checked_sub(doubt.first.into())? as u32)? & all;
-            (lanes != 0).then_some(Doubt { first: filter as u16, lanes, ..*doubt })
-        };
+    /// The places and filters that are in doubt. They are forgotten.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = [usize; 2]> {
+        let count = std::mem::take(&mut self.count);
         // SAFETY: all that are counted were written.
-        self.all.iter().take(self.count).filter_map(move |doubt| own(unsafe { doubt.assume_init_ref() }))
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.count = 0;
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.count == 0
+        let all = self.all.iter().take(count).map(|doubt| unsafe { doubt.assume_init_ref() });
+        all.flat_map(|Doubt { place, first, lanes }| {
+            let mut rest = *lanes;
+            std::iter::from_fn(move || {
+                let lane = rest.trailing_zeros() as u16;
+                rest &= rest.checked_sub(1)?;
+                Some([usize::from(*place), usize::from(first + lane)])
+            })
+        })
     }
 }
 
@@ -143,6 +138,8 @@ pub(super) trait Quantize: Dot {
     unsafe fn magnitudes(of: Self::Floats) -> Self::Floats;
     /// One of the four bytes of each number, with its sign.
     unsafe fn byte(self, at: usize) -> Self;
+    /// As above, without a sign.
+    unsafe fn unsigned(self, at: usize) -> Self;
 }
 
 // SAFETY, of all blocks: the caller's; arrays have the alignment of their elements.
@@ -175,6 +172,10 @@ impl<const N: usize> Quantize for Plain<u32, N> {
     #[inline(always)]
     unsafe fn byte(self, at: usize) -> Self {
         Plain(self.0.map(|quad| ((quad << (24 - 8 * at)) as i32 >> 24) as u32))
+    }
+    #[inline(always)]
+    unsafe fn unsigned(self, at: usize) -> Self {
+        Plain(self.0.map(|quad| quad >> (8 * at) & 0xff))
     }
 }
 
@@ -219,6 +220,14 @@ mod x86 {
             let up = 24 - 8 * at as i32;
             U32x16(unsafe { _mm512_srai_epi32::<24>(_mm512_sllv_epi32(self.0, _mm512_set1_epi32(up))) })
         }
+        #[inline(always)]
+        unsafe fn unsigned(self, at: usize) -> Self {
+            let down = 8 * at as i32;
+            unsafe {
+                let rest = _mm512_srlv_epi32(self.0, _mm512_set1_epi32(down));
+                U32x16(_mm512_and_si512(rest, _mm512_set1_epi32(0xff)))
+            }
+        }
     }
 
     impl Quantize for U32x8 {
@@ -255,6 +264,14 @@ mod x86 {
         unsafe fn byte(self, at: usize) -> Self {
             let up = 24 - 8 * at as i32;
             U32x8(unsafe { _mm256_srai_epi32::<24>(_mm256_sllv_epi32(self.0, _mm256_set1_epi32(up))) })
+        }
+        #[inline(always)]
+        unsafe fn unsigned(self, at: usize) -> Self {
+            let down = 8 * at as i32;
+            unsafe {
+                let rest = _mm256_srlv_epi32(self.0, _mm256_set1_epi32(down));
+                U32x8(_mm256_and_si256(rest, _mm256_set1_epi32(0xff)))
+            }
         }
     }
 }

@@ -10,13 +10,15 @@
 //!
 //! Where that leaves a doubt, the floats are summed as a product of them is, and there is none.
 
-#![allow(unsafe_code)] // pointers with offsets: `Places` says what they must point to
+#![allow(unsafe_code)] // pointers with offsets: `Open` says what they point to
 
 use super::super::super::vectors::Vector;
 use super::super::CHANNELS;
 use super::filters::{SOME, Steps};
-use super::quantize::{Doubt, Doubts, Numbers, Quantize, Row, byte};
+use super::quantize::{Quantize, Row, byte};
 use super::tile::Seen;
+use std::mem::MaybeUninit;
+use std::ops::Range;
 
 /// Half of the distance from 1 to the next float32: what rounding changes at most, of a number.
 const ROUNDING: f32 = f32::EPSILON / 2.0;
@@ -38,75 +40,140 @@ pub(super) fn slack(addend: f32) -> f32 {
     8.0 * ROUNDING * (300.0 + addend.abs())
 }
 
-/// Places of the output that follow each other, and a vector of filters.
-///
-/// # Safety
-/// As for [`Tile`](super::tile::Tile). The image is read at `image + places(place) + offset`; `weights` are those of the
-/// vector, and so are the numbers, whose rows are as far apart as steps. The places of `out` are initialised.
-pub(super) struct Places<'a> {
+/// A byte of the output that is in doubt, and what it is a sum of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Open {
+    /// What its place sees: its own channel, if filters see but one.
     pub(super) image: *const u8,
-    pub(super) places: &'a dyn Fn(usize) -> usize,
-    pub(super) offsets: *const u32,
+    /// The weights of its filter, and the numbers that follow them.
     pub(super) weights: *const u32,
-    /// The first filter of the vector in its block.
-    pub(super) lane: usize,
-    pub(super) steps: &'a Steps,
-    pub(super) dequantized: Dequantized<'a>,
-    pub(super) numbers: Numbers,
-    /// The scale of the output, and its zero point.
-    pub(super) by: f32,
-    pub(super) zero: f32,
     pub(super) out: *mut u8,
 }
 
-/// What bytes of the image are.
-#[derive(Clone, Copy)]
-pub(super) struct Dequantized<'a> {
+/// What the sums of all bytes that are in doubt have in common.
+#[derive(Debug)]
+pub(super) struct Common<'a> {
+    pub(super) steps: &'a Steps,
+    pub(super) offsets: &'a [u32],
+    /// How far apart the weights of a filter are.
+    pub(super) apart: usize,
+    /// The zero point of the image, and its scale.
     pub(super) outside: u8,
     pub(super) scale: f32,
-    /// Of each byte.
-    pub(super) all: &'a [f32; 256],
+    /// The scale of the output, and its zero point.
+    pub(super) by: f32,
+    pub(super) zero: u8,
 }
 
-/// Settles the doubts of the filters of a vector, from a number on.
+/// Settles bytes that are in doubt, at most as many as two vectors have lanes.
 ///
 /// # Safety
-/// See [`Places`]; the processor must have what the vectors need.
-pub(super) type Settle = unsafe fn(&Places<'_>, &Doubts, usize);
+/// The processor must have what the vectors need. Images are readable at the offsets of all steps, as for
+/// [`Tile`](super::tile::Tile); `out` is a byte of this thread.
+pub(super) type Settle = unsafe fn(&Common<'_>, &[Open]);
 
-/// # Safety
-/// See [`Places`].
-#[inline(always)]
-pub(super) unsafe fn settle<V: Quantize, S: Seen>(places: &Places<'_>, doubts: &Doubts, filter: usize) {
-    let mut all = doubts.of(filter, V::COUNT);
-    loop {
-        let (mut few, mut count) = ([Doubt::default(); 8], 0);
-        for (to, doubt) in few.iter_mut().zip(all.by_ref()) {
-            (*to, count) = (doubt, count + 1);
+/// Bytes that are settled together, at most: two vectors of them.
+pub(super) const LANES: usize = 2 * CHANNELS;
+
+/// Steps that are gathered before they are added, at most: the channels of a quad at each tap. And those of places without
+/// others around them.
+const GATHERED: usize = 64;
+const ALONE: usize = 16;
+
+/// What each lane sees at some steps, and its weights: the lanes of a step follow each other.
+struct Gathered {
+    steps: Range<usize>,
+    quads: [[MaybeUninit<u32>; GATHERED * LANES]; 2],
+}
+
+impl Gathered {
+    /// Gathers some steps, unless the first one is there: no more than fit.
+    ///
+    /// # Safety
+    /// See [`Settle`].
+    #[inline(always)]
+    unsafe fn have<S: Seen>(&mut self, of: &Common<'_>, open: &[Open], steps: Range<usize>) {
+        if self.steps.contains(&steps.start) {
+            return;
         }
-        let few = few.get(..count).unwrap_or(&[]);
-        // As many sums as fill the time that one of them takes, or half of them.
+        self.steps = steps;
+        let ([seen, weights], lanes) = (&mut self.quads, open.len());
+        for (at, step) in self.steps.clone().enumerate() {
+            let row = step * of.apart;
+            // Those of a step follow each other, as stores to lines of their own take twice the time. And processors gather
+            // slower than one by one, so that is what they are told.
+            for (lane, open) in open.iter().enumerate() {
+                let to = at * lanes + lane;
+                // SAFETY: the caller's; there is room for so many steps.
+                unsafe {
+                    let quad = S::quad(open.image.add(*of.offsets.get_unchecked(step) as usize));
+                    seen.get_unchecked_mut(to).write(quad);
+                    weights.get_unchecked_mut(to).write(open.weights.add(row).read_volatile());
+                }
+            }
+        }
+    }
+
+    /// Adds the terms of one of the four bytes of a step, which is there, to sums: the image has a scale, and a number that is
+    /// added before.
+    ///
+    /// # Safety
+    /// See [`Settle`].
+    #[inline(always)]
+    unsafe fn add<V: Quantize, const N: usize>(
+        &self,
+        (step, byte): (usize, usize),
+        [scale, outside]: [V::Floats; 2],
+        scales: [V::Floats; N],
+        sums: &mut [V::Floats; N],
+    ) {
+        let [seen, weights] = self.quads.each_ref().map(|of| of.as_ptr().cast::<u32>());
         // SAFETY: the caller's.
-        match count {
-            0 => return,
-            1..5 => unsafe { some::<V, S, 4>(places, few) },
-            _ => unsafe { some::<V, S, 8>(places, few) },
+        unsafe {
+            let none = V::Floats::zero();
+            for (at, (sum, scales)) in sums.iter_mut().zip(scales).enumerate() {
+                let from = ((step - self.steps.start) * N + at) * V::COUNT;
+                let seen = V::load(seen.add(from)).unsigned(byte).floats().add(outside).mul_add(scale, none);
+                let weights = V::load(weights.add(from)).byte(byte).floats().mul_add(scales, none);
+                *sum = seen.mul_add(weights, *sum);
+            }
         }
     }
 }
 
-/// Settles at most `N` doubts.
+/// # Safety
+/// See [`Settle`].
+#[inline(always)]
+pub(super) unsafe fn settle<V: Quantize, S: Seen>(of: &Common<'_>, open: &[Open]) {
+    // SAFETY: the caller's.
+    match open.len() <= V::COUNT {
+        true => unsafe { some::<V, S, 1>(of, open) },
+        false => unsafe { some::<V, S, 2>(of, open) },
+    }
+}
+
+/// Settles at most `N` vectors of bytes.
 ///
 /// # Safety
-/// See [`Places`].
+/// See [`Settle`].
 #[inline(always)]
-unsafe fn some<V: Quantize, S: Seen, const N: usize>(places: &Places<'_>, doubts: &[Doubt]) {
+unsafe fn some<V: Quantize, S: Seen, const N: usize>(of: &Common<'_>, open: &[Open]) {
+    let Some(last) = open.last() else { return };
     // The last one again and again, if there are fewer.
-    let all = std::array::from_fn(|at| doubts.get(at).or(doubts.last()).map_or(0, |doubt| doubt.place.into()));
+    let all: [Open; LANES] = std::array::from_fn(|lane| *open.get(lane).unwrap_or(last));
+    let all = all.get(..N * V::COUNT).unwrap_or(&all);
+    let (mut scales, mut sums) = ([0.0; LANES], [0.0; LANES]);
     // SAFETY: the caller's.
     unsafe {
-        for (doubt, sums) in doubts.iter().zip(floats::<V, S, N>(places, all)) {
-            write::<V>(places, doubt, sums);
+        let number =
+            |open: &Open, row: Row| f32::from_bits(open.weights.add((of.steps.count + row as usize) * of.apart).read());
+        scales.iter_mut().zip(all).for_each(|(scale, open)| *scale = number(open, Row::Scale));
+        let scales = std::array::from_fn(|at| V::Floats::load(scales.as_ptr().add(at * V::COUNT)));
+        for (at, sum) in floats::<V, S, N>(of, all, scales).into_iter().enumerate() {
+            sum.store(sums.as_mut_ptr().add(at * V::COUNT));
+        }
+        for (open, sum) in open.iter().zip(sums) {
+            open.out.write(byte((sum + number(open, Row::FloatBias)) / of.by, of.zero.into()));
         }
     }
 }
@@ -114,31 +181,42 @@ unsafe fn some<V: Quantize, S: Seen, const N: usize>(places: &Places<'_>, doubts
 /// The sums of floats, as a product of them has them.
 ///
 /// # Safety
-/// See [`Places`].
+/// See [`Settle`].
 #[inline(always)]
-unsafe fn floats<V: Quantize, S: Seen, const N: usize>(of: &Places<'_>, places: [usize; N]) -> [V::Floats; N] {
-    let (none, taps) = (unsafe { V::Floats::zero() }, of.steps.taps);
-    let mut totals = [none; N];
+unsafe fn floats<V: Quantize, S: Seen, const N: usize>(
+    of: &Common<'_>,
+    open: &[Open],
+    scales: [V::Floats; N],
+) -> [V::Floats; N] {
+    let taps = of.steps.taps;
+    let mut gathered = Gathered { steps: 0..0, quads: [const { [MaybeUninit::uninit(); GATHERED * LANES] }; 2] };
     // SAFETY: the caller's.
     unsafe {
-        let mut images = [of.image; N];
-        for (image, place) in images.iter_mut().zip(places) {
-            *image = image.add((of.places)(place));
-        }
+        let none = V::Floats::zero();
+        let image = [of.scale, -f32::from(of.outside)].map(|number| V::Floats::splat(&number));
+        let mut totals = [none; N];
         for part in &of.steps.parts {
-            let mut sums = [none; N];
+            let (mut sums, steps) = ([none; N], part.steps(taps));
             if taps == 1 {
                 // All channels of a quad follow each other: those beyond the last have weights of 0.
-                for step in part.steps(taps) {
+                for step in steps.clone() {
+                    gathered.have::<S>(of, open, step..steps.end.min(step + ALONE));
                     for byte in 0..SOME {
-                        add::<V, S, N>(of, &images, step, byte, &mut sums);
+                        gathered.add::<V, N>((step, byte), image, scales, &mut sums);
                     }
                 }
             } else {
                 for (channel, own) in part.channels(taps) {
-                    let first = part.step(channel, taps);
-                    for tap in own {
-                        add::<V, S, N>(of, &images, first + tap, channel % SOME, &mut sums);
+                    let (first, mut taps) = (part.step(channel, taps), own);
+                    while !taps.is_empty() {
+                        let start = first + taps.start;
+                        let end = (first + of.steps.taps).min(start + GATHERED);
+                        gathered.have::<S>(of, open, start..end);
+                        let end = taps.end.min(gathered.steps.end - first);
+                        for tap in taps.start..end {
+                            gathered.add::<V, N>((first + tap, channel % SOME), image, scales, &mut sums);
+                        }
+                        taps.start = end;
                     }
                 }
             }
@@ -146,45 +224,6 @@ unsafe fn floats<V: Quantize, S: Seen, const N: usize>(of: &Places<'_>, places: 
                 *total = total.add(sum);
             }
         }
-    }
-    totals
-}
-
-/// Adds the term of a channel of a step to each sum.
-///
-/// # Safety
-/// See [`Places`].
-#[inline(always)]
-unsafe fn add<V: Quantize, S: Seen, const N: usize>(
-    of: &Places<'_>,
-    images: &[*const u8; N],
-    step: usize,
-    byte: usize,
-    sums: &mut [V::Floats; N],
-) {
-    // SAFETY: the caller's.
-    unsafe {
-        let (scales, none) = (of.numbers.load::<V::Floats>(Row::Scale, 0), V::Floats::zero());
-        let weight = V::load(of.weights.add(step * of.numbers.apart)).byte(byte).floats().mul_add(scales, none);
-        let offset = *of.offsets.add(step) as usize + byte;
-        for (image, sum) in images.iter().zip(sums) {
-            *sum = S::float::<V>(image.add(offset), of.lane, &of.dequantized).mul_add(weight, *sum);
-        }
-    }
-}
-
-/// Writes the bytes of sums of floats that were in doubt.
-///
-/// # Safety
-/// See [`Places`].
-#[inline(always)]
-unsafe fn write<V: Quantize>(of: &Places<'_>, doubt: &Doubt, sums: V::Floats) {
-    let mut all = [0.0; CHANNELS];
-    // SAFETY: the caller's; vectors have so many lanes.
-    unsafe {
-        sums.add(of.numbers.load(Row::FloatBias, 0)).store(all.as_mut_ptr());
-        for (lane, sum) in all.iter().enumerate().filter(|(lane, _)| doubt.lanes >> lane & 1 == 1) {
-            of.out.add(usize::from(doubt.place) * CHANNELS + lane).write(byte(*sum / of.by, of.zero));
-        }
+        totals
     }
 }

@@ -11,7 +11,7 @@ use super::super::CHANNELS;
 use super::super::tile::each_place;
 use super::filters::Check;
 use super::quantize::{Doubt, Doubts, Numbers, Quantize, Row};
-use super::settle::{Dequantized, Places, Settle, settle};
+use super::settle::{Common, Open, Settle, settle};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -47,11 +47,11 @@ pub(super) trait Seen {
     /// See [`Tile`]. `lane` is the first filter of the vector.
     unsafe fn load<V: Dot>(from: *const u8, lane: usize) -> V;
 
-    /// As floats: what one byte stands for.
+    /// As one number.
     ///
     /// # Safety
-    /// As for [`load`](Seen::load), of one byte or of one for each filter of the vector.
-    unsafe fn float<V: Quantize>(from: *const u8, lane: usize, of: &Dequantized<'_>) -> V::Floats;
+    /// As for [`load`](Seen::load), for one filter: `from` is where its own channel is.
+    unsafe fn quad(from: *const u8) -> u32;
 }
 
 /// Four channels for all filters.
@@ -61,12 +61,12 @@ impl Seen for Four {
     #[inline(always)]
     unsafe fn load<V: Dot>(from: *const u8, _: usize) -> V {
         // SAFETY: the caller's.
-        unsafe { V::splat(&from.cast::<u32>().read_unaligned()) }
+        unsafe { V::splat(&Self::quad(from)) }
     }
     #[inline(always)]
-    unsafe fn float<V: Quantize>(from: *const u8, _: usize, of: &Dequantized<'_>) -> V::Floats {
-        // SAFETY: the caller's; each byte has a number.
-        unsafe { V::Floats::splat(of.all.as_ptr().add(usize::from(*from))) }
+    unsafe fn quad(from: *const u8) -> u32 {
+        // SAFETY: the caller's.
+        unsafe { from.cast::<u32>().read_unaligned() }
     }
 }
 
@@ -80,13 +80,9 @@ impl Seen for Own {
         unsafe { V::widen(from.add(lane)) }
     }
     #[inline(always)]
-    unsafe fn float<V: Quantize>(from: *const u8, lane: usize, of: &Dequantized<'_>) -> V::Floats {
+    unsafe fn quad(from: *const u8) -> u32 {
         // SAFETY: the caller's.
-        unsafe {
-            let less = V::splat(&u32::from(of.outside).wrapping_neg());
-            let number = Self::load::<V>(from, lane).add(less).floats();
-            number.mul_add(V::Floats::splat(&of.scale), V::Floats::zero())
-        }
+        unsafe { from.read().into() }
     }
 }
 
@@ -98,8 +94,8 @@ pub(super) struct Loops {
     /// For 1, 2, .. places.
     pub(super) sums: &'static [Sums],
     after: After,
-    /// Filters of a vector, whose doubts are settled together: most often, there is one of them.
-    pub(super) vector: usize,
+    /// Bytes that are settled together.
+    pub(super) lanes: usize,
     pub(super) settle: Settle,
 }
 
@@ -288,7 +284,7 @@ macro_rules! loops_of {
             filters: $w * <$vector as Vector>::COUNT,
             sums: &[$($level::sums::<$seen, $w, $places>),*],
             after: After { join: $level::join, store: $level::store },
-            vector: <$vector as Vector>::COUNT,
+            lanes: 2 * <$vector as Vector>::COUNT,
             settle: $level::settle::<$seen>,
         }
     };
@@ -332,9 +328,9 @@ macro_rules! level {
             /// # Safety
             /// See [`Settle`]; these are the features of the vector.
             $(#[$features])?
-            pub(super) unsafe fn settle<S: Seen>(places: &Places<'_>, doubts: &Doubts, filter: usize) {
+            pub(super) unsafe fn settle<S: Seen>(of: &Common<'_>, open: &[Open]) {
                 // SAFETY: the caller's.
-                unsafe { super::settle::<$vector, S>(places, doubts, filter) }
+                unsafe { super::settle::<$vector, S>(of, open) }
             }
         }
     };
