@@ -1,6 +1,5 @@
 //! What becomes of sums before they are written.
 
-use super::CHANNELS;
 use crate::Stopped;
 use crate::cpu::for_each_level;
 use crate::functions::{gated_in_place, hard_swish, relu};
@@ -85,21 +84,17 @@ for_each_level! {
 
 #[inline(always)]
 fn each_body(sums: &mut [f32], activation: Activation) {
-    let (blocks, rest) = sums.as_chunks_mut::<CHANNELS>();
-    blocks.iter_mut().for_each(|block| of_block(block, activation));
-    let mut block = [0.0; CHANNELS];
-    let copy = |from: &[f32], to: &mut [f32]| to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-    copy(rest, &mut block);
-    of_block(&mut block, activation);
-    copy(&block, rest);
+    match activation {
+        Activation::Relu => map(sums, relu),
+        Activation::Within { low, high } => map(sums, |sum| sum.larger(low).smaller(high)),
+        Activation::HardSwish => map(sums, hard_swish),
+        Activation::None | Activation::Gated => {}
+    }
 }
 
 #[inline(always)]
-fn of_block(block: &mut [f32; CHANNELS], activation: Activation) {
-    match activation {
-        Activation::Relu => block.iter_mut().for_each(|sum| *sum = relu(*sum)),
-        Activation::Within { low, high } => block.iter_mut().for_each(|sum| *sum = sum.larger(low).smaller(high)),
-        Activation::HardSwish => block.iter_mut().for_each(|sum| *sum = hard_swish(*sum)),
-        Activation::None | Activation::Gated => {}
+fn map(sums: &mut [f32], of: impl Fn(f32) -> f32) {
+    for sum in sums {
+        *sum = of(*sum);
     }
 }
