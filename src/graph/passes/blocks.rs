@@ -774,6 +774,38 @@ mod tests {
         check(&draft, &[0, 1, 2], &[&[channels, 9, 40]], want);
     }
 
+    /// Pools with nothing in blocks around them: a window of few taps, or of few channels, is soon seen.
+    #[test]
+    fn pools_that_stand_alone() {
+        for (channels, kernel, want) in
+            [(17, [3, 3], &["y p>p"][..]), (16, [1, 3], &["y p>p"]), (15, [3, 3], &[]), (17, [2, 1], &[])]
+        {
+            for (name, dtype) in [("MaxPool", DType::Float), ("AveragePool", DType::Float), ("MaxPool", DType::Int8)] {
+                let draft = || {
+                    let mut builder = Builder::new();
+                    let dims = [Dim::Symbol("N".into()), Dim::Fixed(channels), Dim::Fixed(9), Dim::Fixed(40)];
+                    builder.shaped("x", Some(dtype.into()), Some(dims.to_vec()));
+                    let pads = ints("pads", &[0, 0, kernel[0] - 1, kernel[1] - 1]);
+                    builder.op_with(name, vec![ints("kernel_shape", &kernel), pads], &["x"], "y");
+                    builder.output("y")
+                };
+                let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+                for images in [0, 1, 2] {
+                    let (shape, all) = ([images, channels, 9, 40], numbers(images * channels * 360));
+                    let x = match dtype {
+                        DType::Float => tensor(&shape, all),
+                        _ => tensor(&shape, all.iter().map(|number| (number * 40.0) as i8).collect::<Vec<i8>>()),
+                    };
+                    assert_eq!(
+                        run(&graph, std::slice::from_ref(&x), None),
+                        run(&plain, std::slice::from_ref(&x), None)
+                    );
+                }
+                assert_eq!(laid(&graph), if pays() { want } else { &[] }, "{name} of {channels} {dtype}");
+            }
+        }
+    }
+
     /// An image without places has padding alone.
     #[test]
     fn no_places() {

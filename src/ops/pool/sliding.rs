@@ -4,7 +4,7 @@
 
 use super::order::Order;
 use crate::ops::prelude::*;
-use kernels::gemm::blocks::{self, Bytes, Each, Images, Kind, Planned, ROOM};
+use kernels::gemm::blocks::{self, Bytes, CHANNELS, Each, Images, Kind, ROOM};
 use kernels::pool::{self, Greatest, Pooling, Reduced};
 use kernels::windows::Axis;
 
@@ -124,15 +124,17 @@ impl Operator for Pool {
 }
 
 impl Blockwise for Pool {
-    fn in_blocks(&self, channels: usize, _: usize, _: &Constants<'_>) -> Option<InBlocks> {
-        let windows = InBlocksOf { attributes: self.attributes.clone(), how: self.how, channels };
-        (!matches!(self.how, How::Norm(_))).then(|| InBlocks::Windows {
-            operator: Arc::new(windows),
-            channels,
-            ends: Ends::Both,
-        })
+    fn in_blocks(&self, channels: usize, axes: usize, _: &Constants<'_>) -> Option<InBlocks> {
+        // On planes, windows take longer than changes of the layout.
+        let taps = self.attributes.kernel(axes).ok()?.into_iter().flatten().fold(1, i64::saturating_mul);
+        let ends = if channels >= CHANNELS && taps >= MANY { Ends::Any } else { Ends::Both };
+        let operator = InBlocksOf { attributes: self.attributes.clone(), how: self.how, channels };
+        (!matches!(self.how, How::Norm(_))).then(|| InBlocks::Windows { operator: Arc::new(operator), channels, ends })
     }
 }
+
+/// Taps from which on windows are worth blocks of their own.
+const MANY: i64 = 3;
 
 /// The greatest entry or the mean of each window of images in blocks.
 #[derive(Debug)]
@@ -144,55 +146,66 @@ struct InBlocksOf {
 
 impl InBlocksOf {
     /// The images and their axes; windows of slices, rows and columns, and how many there are along each.
-    fn windows(&self, call: &Call<'_>) -> Result<([usize; 2], [Axis; 3], [usize; 3])> {
-        let [images, _, image @ .., _] = call.tensor(0)?.shape() else {
-            return Err(Error::bug("images in blocks have no blocks"));
+    fn windows(&self, call: &Call<'_>, layout: &Layout) -> Result<([usize; 2], [Axis; 3], [usize; 3])> {
+        let (images, image) = match (call.tensor(0)?.shape(), layout.input(0)) {
+            ([images, _, image @ .., _], Some(_)) | ([images, _, image @ ..], None) => (*images, image),
+            _ => return Err(Error::bug("an image has no channels")),
         };
         let windows = self.attributes.of_image(&self.attributes.kernel(image.len())?, image)?;
         let (axes, counts) = windows.ok_or_else(|| Error::model("there are more windows than can be counted"))?;
-        Ok(([*images, image.len()], axes, counts))
+        Ok(([images, image.len()], axes, counts))
     }
 
-    fn planned<'a>(&self, call: &'a Call<'_>, images: usize, axes: &'a [Axis; 3]) -> Result<Planned<'a>> {
-        let each = Each { axes, images: Images::Stored(call.tensor(0)?.as_slice()?), channels: self.channels };
-        Ok(each.plan(images, call.resources())?)
+    fn each<'a>(&self, images: &'a [f32], axes: &'a [Axis; 3]) -> Each<'a> {
+        Each { axes, images: Images::Stored(images), channels: self.channels }
     }
 
     /// Of bytes, which are unsigned in blocks: padding is 0, the least one. Images have one slice.
-    fn of_bytes<'a>(&self, call: &'a Call<'_>, [slices, axes @ ..]: &'a [Axis; 3]) -> Result<Bytes<'a>> {
+    fn of_bytes<'a>(&self, images: &'a [u8], [slices, axes @ ..]: &'a [Axis; 3]) -> Result<Bytes<'a>> {
         if *slices != Axis::ROW {
             return Err(Error::bug("an image of bytes in blocks has one slice"));
         }
-        Ok(Bytes { axes, images: call.tensor(0)?.bytes(), channels: self.channels, kind: Kind::Greatest, tail: None })
+        Ok(Bytes { axes, images, channels: self.channels, kind: Kind::Greatest, tail: None })
+    }
+}
+
+impl InBlocksOf {
+    /// An output in blocks, or in planes if it is needed so.
+    fn given(&self, y: NewTensor, call: &Call<'_>, layout: &Layout) -> Result<Values> {
+        let y = y.finish().into();
+        Ok(if layout.output.is_some() { y } else { in_planes(&y, self.channels, call.context())? }.into())
     }
 }
 
 impl Windowed for InBlocksOf {
-    fn is_ready(&self, call: &Call<'_>, _: &Layout) -> bool {
+    fn is_ready(&self, call: &Call<'_>, layout: &Layout) -> bool {
         let room = || -> Result<usize> {
-            let ([images, _], axes, _) = self.windows(call)?;
+            let ([images, _], axes, _) = self.windows(call, layout)?;
             Ok(match call.tensor(0)?.dtype() {
-                DType::Float => self.planned(call, images, &axes)?.scratch(),
-                _ => self.of_bytes(call, &axes)?.plan(images, call.resources())?.scratch(),
+                DType::Float => self.each(&[], &axes).plan(images, call.resources())?.scratch(),
+                _ => self.of_bytes(&[], &axes)?.plan(images, call.resources())?.scratch(),
             })
         };
         room().is_ok_and(|room| room <= ROOM)
     }
 
-    fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
-        let ([images, count], axes, counts) = self.windows(call)?;
-        let dtype = call.tensor(0)?.dtype();
+    fn run(&self, call: &Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
+        let ([images, count], axes, counts) = self.windows(call, layout)?;
+        let x = image_in_blocks(call, layout)?;
+        let x = x.tensor()?;
+        let dtype = x.dtype();
         let image = counts.get(counts.len() - count..).unwrap_or(&counts);
         let mut y = output_of_in_blocks(call, dtype, images, self.channels, image)?;
         let taps = axes.each_ref().map(|axis| axis.kernel.min(axis.input));
         call.charge(kernels::volume(self.channels, [&images].into_iter().chain(&counts).chain(&taps)) as u64)?;
         if dtype != DType::Float {
-            let plan = self.of_bytes(call, &axes)?.plan(images, call.resources())?;
+            let plan = self.of_bytes(x.bytes(), &axes)?.plan(images, call.resources())?;
             let mut scratch = call.scratch::<u32>(plan.scratch())?;
             plan.run(y.bytes_mut(), scratch.elements_mut(), call.resources())?;
-            return Ok(y.finish().into());
+            return self.given(y, call, layout);
         }
-        let planned = self.planned(call, images, &axes)?;
+        let each = self.each(x.as_slice()?, &axes);
+        let planned = each.plan(images, call.resources())?;
         let mut scratch = call.scratch::<f32>(planned.scratch())?;
         let (to, scratch) = (y.elements_mut()?, scratch.elements_mut());
         match self.how {
@@ -213,7 +226,7 @@ impl Windowed for InBlocksOf {
             }
             _ => blocks::greatest(&planned, &f32::extreme::<false>(), to, scratch, call.resources())?,
         }
-        Ok(y.finish().into())
+        self.given(y, call, layout)
     }
 }
 
