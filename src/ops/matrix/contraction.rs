@@ -73,6 +73,14 @@ impl Term {
         Ok(new.finish())
     }
 
+    /// The elements in one of two orders, and whether it is the second: as they are, or else in the one along whose last
+    /// dimension neighbours are copied.
+    fn laid(&self, call: &Call<'_>, [straight, turned]: [Vec<Labelled>; 2]) -> Result<(Tensor, bool)> {
+        let follows = || self.is_ordered(&turned) || turned.last().is_some_and(|dim| dim.stride == 1);
+        let is_turned = !self.is_ordered(&straight) && follows();
+        Ok((self.ordered(call, if is_turned { &turned } else { &straight })?, is_turned))
+    }
+
     /// The elements in the order of labels. It may lack some, whose size is 1.
     pub(super) fn finish(&self, call: &Call<'_>, order: &[Label]) -> Result<Tensor> {
         let order: Vec<Labelled> = order.iter().filter_map(|label| self.find(*label)).collect();
@@ -113,16 +121,11 @@ impl Term {
         let in_other = |dims: &[Labelled]| dims.iter().filter_map(|dim| other.find(dim.label)).collect::<Vec<_>>();
         let (b_batch, b_summed) = (in_other(&a_batch), in_other(&a_summed));
         let (count, m, k, n) = (count_of(&a_batch), count_of(&rows), count_of(&a_summed), count_of(&columns));
-        let a_turned = m > 1 && self.is_ordered(&[&*a_batch, &a_summed, &rows].concat());
-        let a = match a_turned {
-            true => self.tensor.clone(),
-            false => self.ordered(call, &[&*a_batch, &rows, &a_summed].concat())?,
+        let orders = |batch: &[Labelled], [first, second]: [&[Labelled]; 2]| {
+            [[batch, first, second].concat(), [batch, second, first].concat()]
         };
-        let b_turned = n > 1 && other.is_ordered(&[&*b_batch, &columns, &b_summed].concat());
-        let b = match b_turned {
-            true => other.tensor.clone(),
-            false => other.ordered(call, &[&*b_batch, &b_summed, &columns].concat())?,
-        };
+        let (a, a_turned) = self.laid(call, orders(&a_batch, [&rows, &a_summed]))?;
+        let (b, b_turned) = other.laid(call, orders(&b_batch, [&b_summed, &columns]))?;
         let sizes = Sizes { count, m, k, n, turned: [a_turned, b_turned] };
         Ok(Term { tensor: multiplied(&a, Some(&b), sizes)?, dims: packed([a_batch, rows, columns].concat()) })
     }
