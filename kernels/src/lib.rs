@@ -33,6 +33,7 @@ pub mod gather;
 pub mod gemm;
 pub mod grams;
 pub mod half;
+pub mod hashed;
 pub mod lanes;
 mod lookout;
 pub mod losses;

@@ -3,7 +3,7 @@
 
 use super::attributes::{list, only};
 use super::entry;
-use super::tables::Table;
+use super::tables::{Same, Table};
 use crate::ops::prelude::*;
 
 pub(super) const DICT_VECTORIZER: Implementation = entry("DictVectorizer", &[1], load);
@@ -20,7 +20,7 @@ struct DictVectorizer {
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let (name, count) = only(node, &["int64_vocabulary", "string_vocabulary"])?;
-    Ok(Box::new(DictVectorizer { vocabulary: name, table: Table::of(&list(node, name)?, false)?, count }))
+    Ok(Box::new(DictVectorizer { vocabulary: name, table: Table::of(&list(node, name)?, Same::Bits)?, count }))
 }
 
 impl Operator for DictVectorizer {

@@ -3,7 +3,7 @@
 
 use super::attributes::{equally_many, list, only};
 use super::entry;
-use super::tables::{Both, Mapping, Table};
+use super::tables::{Both, Mapping, Same, Table};
 use crate::ops::prelude::*;
 
 pub(super) const LABEL_ENCODER: Implementation = entry("LabelEncoder", &[1, 2, 4], load);
@@ -26,7 +26,8 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let [(keys, key), (values, dtype)] = [side(node, "keys")?, side(node, "values")?];
     node.check_output_type(values, dtype)?;
     equally_many(node, &[keys, values])?;
-    let table = Table::of(&list(node, keys)?, node.version() >= 4)?;
+    let same = if node.version() < 4 { Same::Bits } else { Same::Equal };
+    let table = Table::of(&list(node, keys)?, same)?;
     let mapping = Mapping::of(table, &list(node, values)?, &default(node, dtype)?)?;
     Ok(Box::new(LabelEncoder { keys: (keys, key), mapping }))
 }
@@ -121,6 +122,33 @@ mod tests {
         run(NAME, 4, [keys, values, of("default_tensor", vec![1, 2])], [&tensor(&[1], [2i16])])
             .fails("default_tensor holds int16 of 2 entries: one of int16 is needed");
     }
+
+    /// As if each element were searched for, in more than a block; sizes of values differ from those of keys.
+    #[test]
+    fn every_type_of_keys() {
+        macro_rules! each {
+            ($($key:ty: $keys:expr, $value:ty;)*) => {$(
+                let (keys, count): ([$key; 5], _) = ($keys, if cfg!(miri) { 20 } else { 3000 });
+                let x: Vec<$key> = (0..count).map(|k| if k % 7 < 5 { keys[k % 7] } else { 99 as $key }).collect();
+                let is_same = |one: &$key, other: &$key| one == other || one != one && other != other;
+                let place = |x: &$key| keys.iter().rposition(|key| is_same(key, x));
+                let want: Vec<$value> = x.iter().map(|x| place(x).map_or(-1 as $value, |k| k as $value)).collect();
+                let values: Vec<$value> = (0..5).map(|k| k as $value).collect();
+                let default = ("default_tensor", Attribute::Tensor(vec![-1 as $value].into()));
+                let of = |name: &'static str, list: Tensor| (name, Attribute::Tensor(list));
+                let table = [of("keys_tensor", keys.to_vec().into()), of("values_tensor", values.into()), default];
+                run(NAME, 4, table, [&tensor(&[count], x)]).gives(tensor(&[count], want));
+            )*};
+        }
+        each! {
+            i16: [1, -1, i16::MAX, i16::MIN, 1], f64;
+            i32: [1, -1, i32::MAX, i32::MIN, 1], i16;
+            i64: [1, -1, i64::MAX, i64::MIN, -1], f32;
+            f32: [1.5, -0.0, f32::NAN, f32::NEG_INFINITY, 0.0], i64;
+            f64: [1.5, -0.0, f64::NAN, f64::NEG_INFINITY, 1e-320], i32;
+        }
+    }
+
     use crate::tensor::Tensor;
     use crate::value::Value;
 

@@ -3,7 +3,7 @@
 
 use super::attributes::{list, only};
 use super::entry;
-use super::tables::Table;
+use super::tables::{Same, Table};
 use crate::ops::prelude::*;
 
 pub(super) const ONE_HOT_ENCODER: Implementation = entry("OneHotEncoder", &[1], load);
@@ -21,7 +21,7 @@ struct OneHotEncoder {
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let (name, categories) = only(node, &["cats_int64s", "cats_strings"])?;
-    let table = Table::of(&list(node, name)?, false)?;
+    let table = Table::of(&list(node, name)?, Same::Whole)?;
     Ok(Box::new(OneHotEncoder { table, name, categories, zeros: node.is_set("zeros")? }))
 }
 
@@ -31,27 +31,16 @@ impl Operator for OneHotEncoder {
         self.table.check(self.name, IS, input.dtype())?;
         let mut output = call.output::<f32>(&[input.shape(), &[self.categories]].concat())?;
         kernels::fill(&[0], output.bytes_mut(), call.resources())?;
-        let (mut lookout, size) = (call.lookout(), input.dtype().size());
-        let rows = output.elements_mut::<f32>()?.chunks_exact_mut(self.categories.max(1));
-        for (at, (row, element)) in rows.zip(input.scalars()).enumerate() {
-            let text = if let Scalar::String(text) = &element { text.len() } else { 0 };
-            call.charge(text as u64)?;
-            lookout.after(size + text)?;
-            let whole = match &element {
-                Scalar::Float(value) => Scalar::Int(*value as i64),
-                Scalar::Double(value) => Scalar::Int(*value as i64),
-                other => other.clone(),
-            };
-            match self.table.place(&whole).and_then(|place| row.get_mut(place)) {
+        let mut rows = output.elements_mut::<f32>()?.chunks_exact_mut(self.categories.max(1)).enumerate();
+        self.table.for_each(call, input, |place| {
+            let Some((at, row)) = rows.next() else { return Ok(()) };
+            match place.and_then(|place| row.get_mut(place)) {
                 Some(to) => *to = 1.0,
                 None if self.zeros => {}
-                None => {
-                    let (at, element) = (ShapeText(&position_of(at, input.shape())), element.to_string());
-                    let text = format!("\"X\"{at} is {element}, which is in no category: zeros = 0 doesn't allow it");
-                    return Err(Error::input(text).parameter("X"));
-                }
+                None => return Err(in_no_category(input, at)),
             }
-        }
+            Ok(())
+        })?;
         Ok(output.finish().into())
     }
 
@@ -64,6 +53,14 @@ impl Operator for OneHotEncoder {
         }
         Ok(())
     }
+}
+
+#[cold]
+fn in_no_category(input: &Tensor, at: usize) -> Error {
+    let element = input.scalars().nth(at).map_or_else(String::new, |element| element.to_string());
+    let at = ShapeText(&position_of(at, input.shape()));
+    let text = format!("\"X\"{at} is {element}, which is in no category: zeros = 0 doesn't allow it");
+    Error::input(text).parameter("X")
 }
 
 /// What has a type, in errors.
@@ -80,7 +77,9 @@ mod tests {
         let cats = || ints("cats_int64s", &[4, -1, 4]);
         let want = tensor(&[3, 3], [0f32, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
         run(name, 1, [cats()], [&tensor(&[3], [4i64, -1, 9])]).gives(want.clone());
-        run(name, 1, [cats()], [&tensor(&[3], [4.9f32, -1.5, f32::NAN])]).gives(want);
+        run(name, 1, [cats()], [&tensor(&[3], [4.9f32, -1.5, f32::NAN])]).gives(want.clone());
+        run(name, 1, [cats()], [&tensor(&[3], [4.1f64, -1.9, f64::INFINITY])]).gives(want.clone());
+        run(name, 1, [cats()], [&tensor(&[3], [4i32, -1, 9])]).gives(want);
         let text = Tensor::from_strings(&[1], ["b"]).unwrap().into();
         run(name, 1, [strings("cats_strings", &["a", "b"])], [&text]).gives(tensor(&[1, 2], [0f32, 1.0]));
         run(name, 1, [cats(), int("zeros", 0)], [&tensor(&[1, 2], [4i64, 5])])

@@ -1,24 +1,65 @@
 //! Tables from keys to values.
 
 use crate::ops::prelude::*;
+use kernels::Lookout;
+use kernels::hashed::NumberMap;
 use std::collections::HashMap;
 
 /// Where each of some keys stands in its list. Of equal keys the last one counts.
 #[derive(Debug)]
 pub(super) enum Table {
     Strings(HashMap<String, usize>),
-    /// By the bits of numbers; whether all NaN are one key, and both zeros.
-    Numbers(HashMap<u64, usize>, bool),
+    Numbers(NumberMap<u64, usize>, Same),
 }
 
+/// Which numbers are the same key.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Same {
+    /// Those of the same bits.
+    Bits,
+    /// Those that are equal, and all NaN.
+    Equal,
+    /// Integers, and floats that are cut to the same one.
+    Whole,
+}
+
+/// A number that is looked up.
+trait Key: Element {
+    /// The same for numbers that are the same key.
+    fn key(self, same: Same) -> u64;
+}
+
+macro_rules! keys {
+    ($($int:ident)*; $($float:ident)*) => {
+        $(impl Key for $int {
+            #[inline(always)]
+            fn key(self, _: Same) -> u64 {
+                i64::from(self).cast_unsigned()
+            }
+        })*
+        $(impl Key for $float {
+            #[inline(always)]
+            fn key(self, same: Same) -> u64 {
+                match same {
+                    Same::Equal if self.is_nan() => $float::NAN.to_bits().into(),
+                    Same::Equal if self == 0.0 => 0,
+                    Same::Bits | Same::Equal => self.to_bits().into(),
+                    Same::Whole => (self as i64).cast_unsigned(),
+                }
+            }
+        })*
+    };
+}
+
+keys! { i16 i32 i64; f32 f64 }
+
 impl Table {
-    /// Floats are compared by their bits, unless they are `equal` by value, and NaN equal to NaN.
-    pub(super) fn of(keys: &Tensor, equal: bool) -> Result<Table> {
+    pub(super) fn of(keys: &Tensor, same: Same) -> Result<Table> {
         if keys.dtype() == DType::String {
             return Ok(Table::Strings(keys.strings()?.enumerate().map(|(k, key)| (key.to_string(), k)).collect()));
         }
-        let places = keys.scalars().enumerate().map(|(k, key)| (bits(&key, equal), k));
-        Ok(Table::Numbers(places.collect(), equal))
+        let places = keys.scalars().enumerate().map(|(k, key)| (key_of(&key, same), k));
+        Ok(Table::Numbers(places.collect(), same))
     }
 
     /// Fails unless `what` (`"X" is`), of a type, can be looked up: strings among strings, numbers among numbers.
@@ -33,20 +74,64 @@ impl Table {
         match (self, key) {
             (Table::Strings(places), Scalar::String(key)) => places.get(*key).copied(),
             (Table::Strings(_), _) => None,
-            (Table::Numbers(places, equal), key) => places.get(&bits(key, *equal)).copied(),
+            (Table::Numbers(places, same), key) => places.get(&key_of(key, *same)).copied(),
+        }
+    }
+
+    /// The place of each element of a tensor. Text counts as work.
+    pub(super) fn places(&self, call: &Call<'_>, keys: &Tensor) -> impl Iterator<Item = Result<Option<usize>>> {
+        let (mut lookout, size) = (call.lookout(), keys.dtype().size());
+        keys.scalars().map(move |key| {
+            let text = if let Scalar::String(key) = key { key.len() } else { 0 };
+            call.charge(text as u64)?;
+            lookout.after(size + text)?;
+            Ok(self.place(&key))
+        })
+    }
+
+    /// Calls `each` with the place of each element of a tensor, as [`Table::places`], in less time where these are numbers.
+    pub(super) fn for_each(
+        &self,
+        call: &Call<'_>,
+        keys: &Tensor,
+        mut each: impl FnMut(Option<usize>) -> Result<()>,
+    ) -> Result<()> {
+        let Table::Numbers(places, same) = self else {
+            return self.places(call, keys).try_for_each(|place| each(place?));
+        };
+        let (place, lookout) = (|key| each(places.get(&key).copied()), call.lookout());
+        match keys.dtype() {
+            DType::Int64 => all(keys.as_slice::<i64>()?, *same, lookout, place),
+            DType::Int32 => all(keys.as_slice::<i32>()?, *same, lookout, place),
+            DType::Int16 => all(keys.as_slice::<i16>()?, *same, lookout, place),
+            DType::Float => all(keys.as_slice::<f32>()?, *same, lookout, place),
+            DType::Double => all(keys.as_slice::<f64>()?, *same, lookout, place),
+            _ => self.places(call, keys).try_for_each(|place| each(place?)),
         }
     }
 }
 
-fn bits(key: &Scalar<'_>, equal: bool) -> u64 {
+/// Calls `each` with the key of each number.
+#[inline(always)]
+fn all<T: Key>(
+    numbers: &[T],
+    same: Same,
+    mut lookout: Lookout<'_>,
+    mut each: impl FnMut(u64) -> Result<()>,
+) -> Result<()> {
+    for block in lookout.blocks(numbers) {
+        for number in block? {
+            each(number.key(same))?;
+        }
+    }
+    Ok(())
+}
+
+fn key_of(key: &Scalar<'_>, same: Same) -> u64 {
     match *key {
-        Scalar::Int(key) => key.cast_unsigned(),
-        Scalar::Float(key) if equal && key.is_nan() => f32::NAN.to_bits().into(),
-        Scalar::Float(key) if equal && key == 0.0 => 0,
-        Scalar::Float(key) => key.to_bits().into(),
-        Scalar::Double(key) if equal && key.is_nan() => f64::NAN.to_bits(),
-        Scalar::Double(key) if equal && key == 0.0 => 0,
-        Scalar::Double(key) => key.to_bits(),
+        Scalar::Int(key) => key.key(same),
+        Scalar::Float(key) => key.key(same),
+        Scalar::Double(key) => key.key(same),
         _ => 0,
     }
 }
@@ -81,32 +166,39 @@ impl Mapping {
     /// The value for each element of input 0.
     pub(super) fn run(&self, call: &Call<'_>) -> Result<Values> {
         let input = call.tensor(0)?;
-        let size = input.dtype().size();
-        let mut lookout = call.lookout();
-        let places = input.scalars().map(|key| {
-            let text = if let Scalar::String(key) = key { key.len() } else { 0 };
-            call.charge(text as u64)?;
-            lookout.after(size + text)?;
-            Ok::<_, Error>(self.table.place(&key))
-        });
         match &self.values {
             List::Strings(values) => {
                 let last = values.len().saturating_sub(1);
                 let value = |place: Option<usize>| values.get(place.unwrap_or(last)).map_or("", String::as_str);
-                let strings = places.map(|place| Ok(value(place?)));
+                let strings = self.table.places(call, input).map(|place| Ok(value(place?)));
                 Ok(call.strings(input.shape(), strings)?.into())
             }
             List::Numbers(values) => {
-                let (size, last) = (values.dtype().size(), values.len().saturating_sub(1));
                 let mut output = call.output_of(values.dtype(), Shape::from_slice(input.shape()))?;
-                for (to, place) in output.bytes_mut().chunks_exact_mut(size).zip(places) {
-                    let at = place?.unwrap_or(last) * size;
-                    let value = values.bytes().get(at..at + size);
-                    to.copy_from_slice(value.ok_or_else(|| Error::bug("a key has no value"))?);
-                }
+                let (size, values, out) = (values.dtype().size(), values.aligned_bytes(), output.bytes_mut());
+                match size {
+                    8 => self.fill::<u64>(call, values, out),
+                    4 => self.fill::<u32>(call, values, out),
+                    2 => self.fill::<u16>(call, values, out),
+                    _ => self.fill::<u8>(call, values, out),
+                }?;
                 Ok(output.finish().into())
             }
         }
+    }
+
+    /// Writes the value for each element of input 0; values have the size of `T`.
+    fn fill<T: Pod>(&self, call: &Call<'_>, values: &[u8], out: &mut [u8]) -> Result<()> {
+        let values = cast_slice::<u8, T>(values);
+        let (Some((other, _)), mut out) = (values.split_last(), cast_slice_mut::<u8, T>(out).iter_mut()) else {
+            return Err(Error::bug("a table has no value for other keys"));
+        };
+        self.table.for_each(call, call.tensor(0)?, |place| {
+            if let Some(to) = out.next() {
+                *to = *place.and_then(|place| values.get(place)).unwrap_or(other);
+            }
+            Ok(())
+        })
     }
 }
 
@@ -123,8 +215,8 @@ impl Both {
         let (ints, strings) = (Tensor::from(ints), Tensor::from_strings(&[strings.len()], strings)?);
         let other = Tensor::from_strings(&[], [node.string("default_string")?])?;
         Ok(Both {
-            strings: Mapping::of(Table::of(&ints, false)?, &strings, &other)?,
-            ints: Mapping::of(Table::of(&strings, false)?, &ints, &Tensor::scalar(node.int("default_int64")?))?,
+            strings: Mapping::of(Table::of(&ints, Same::Bits)?, &strings, &other)?,
+            ints: Mapping::of(Table::of(&strings, Same::Bits)?, &ints, &Tensor::scalar(node.int("default_int64")?))?,
         })
     }
 }
