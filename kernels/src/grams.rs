@@ -1,22 +1,44 @@
 //! Counts of n-grams: of sequences that are known beforehand, in rows of tokens.
 
+use super::hashed::NumberMap;
 use super::{Lookout, Stopped};
-use std::collections::HashMap;
 
-/// Known n-grams, as a tree of their tokens.
+/// Known n-grams, as a tree of their tokens, which are numbers from 0 on.
 #[derive(Debug)]
 pub struct Grams {
     /// From a place in the tree and a token to the place behind it. The root is at 0.
-    next: HashMap<(usize, u32), usize>,
-    /// The number of the n-gram that ends at each place.
-    ends: Vec<Option<usize>>,
+    next: NumberMap<(usize, u32), usize>,
+    /// The same for the root, where most walks end: by the token, 0 if no place is behind it.
+    firsts: Vec<usize>,
+    places: Vec<Place>,
     count: usize,
     longest: usize,
 }
 
+/// A place in the tree.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// The number of the n-gram that ends here.
+    end: Option<usize>,
+    /// No other place is behind it.
+    is_last: bool,
+}
+
+impl Place {
+    const NEW: Place = Place { end: None, is_last: true };
+
+    /// Counts the n-gram that ends here.
+    #[inline]
+    fn count(self, counts: &mut [u64]) {
+        if let Some(count) = self.end.and_then(|number| counts.get_mut(number)) {
+            *count += 1;
+        }
+    }
+}
+
 impl Grams {
     pub fn new() -> Grams {
-        Grams { next: HashMap::new(), ends: vec![None], count: 0, longest: 0 }
+        Grams { next: NumberMap::default(), firsts: Vec::new(), places: vec![Place::NEW], count: 0, longest: 0 }
     }
 
     /// Bytes of memory that a token of an n-gram takes at most, while the tree grows.
@@ -26,17 +48,25 @@ impl Grams {
     pub fn add(&mut self, gram: impl Iterator<Item = u32>) -> usize {
         let (mut place, mut len) = (0, 0);
         for token in gram {
-            let new = self.ends.len();
-            place = *self.next.entry((place, token)).or_insert(new);
-            if place == new {
-                self.ends.push(None);
+            self.places.get_mut(place).into_iter().for_each(|place| place.is_last = false);
+            if place == 0 {
+                self.firsts.resize(self.firsts.len().max(token as usize + 1), 0);
             }
+            let next = match self.firsts.get_mut(token as usize).filter(|_| place == 0) {
+                Some(first) => first,
+                None => self.next.entry((place, token)).or_insert(0),
+            };
+            if *next == 0 {
+                *next = self.places.len();
+                self.places.push(Place::NEW);
+            }
+            place = *next;
             len += 1;
         }
         self.longest = self.longest.max(len);
         let count = &mut self.count;
-        let number = self.ends.get_mut(place).map(|end| {
-            *end.get_or_insert_with(|| {
+        let number = self.places.get_mut(place).map(|place| {
+            *place.end.get_or_insert_with(|| {
                 *count += 1;
                 *count - 1
             })
@@ -48,6 +78,11 @@ impl Grams {
     #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
     pub fn len(&self) -> usize {
         self.count
+    }
+
+    #[inline]
+    fn place(&self, at: usize) -> Place {
+        self.places.get(at).copied().unwrap_or(Place::NEW)
     }
 
     /// The most distances between tokens that matter in rows of a length.
@@ -71,18 +106,18 @@ impl Grams {
         lookout: &mut Lookout<'_>,
     ) -> Result<(), Stopped> {
         for distance in 1..=self.distances(row.len(), skips) {
-            for start in 0..row.len() {
-                let mut place = 0;
-                for (k, token) in row.iter().skip(start).step_by(distance).enumerate() {
+            for (start, token) in row.iter().enumerate() {
+                lookout.after(size_of::<(usize, u32)>())?;
+                let Some(first) = self.firsts.get(*token as usize).filter(|first| **first > 0) else { continue };
+                let (mut at, mut place, mut next) = (*first, self.place(*first), start + distance);
+                if distance == 1 {
+                    place.count(counts);
+                }
+                while let Some(token) = row.get(next).filter(|_| !place.is_last) {
                     lookout.after(size_of::<(usize, u32)>())?;
-                    match self.next.get(&(place, *token)) {
-                        Some(next) => place = *next,
-                        None => break,
-                    }
-                    let end = self.ends.get(place).copied().flatten().filter(|_| k > 0 || distance == 1);
-                    if let Some(count) = end.and_then(|number| counts.get_mut(number)) {
-                        *count += 1;
-                    }
+                    let Some(behind) = self.next.get(&(at, *token)) else { break };
+                    (at, place, next) = (*behind, self.place(*behind), next + distance);
+                    place.count(counts);
                 }
             }
         }

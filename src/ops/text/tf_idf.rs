@@ -3,7 +3,9 @@
 
 use super::entry;
 use crate::ops::prelude::*;
+use kernels::Lookout;
 use kernels::grams::Grams;
+use kernels::hashed::NumberMap;
 use std::collections::HashMap;
 
 pub(super) const TF_IDF_VECTORIZER: Implementation = entry("TfIdfVectorizer", &[9], load);
@@ -27,7 +29,7 @@ struct TfIdfVectorizer {
 /// The tokens of the pool, numbered.
 #[derive(Debug)]
 enum Tokens {
-    Ints(HashMap<i64, u32>),
+    Ints(NumberMap<i64, u32>),
     Strings(HashMap<String, u32>),
 }
 
@@ -35,13 +37,29 @@ enum Tokens {
 const OTHER: u32 = u32::MAX;
 
 impl Tokens {
-    fn number(&self, token: &Scalar<'_>) -> u32 {
-        let number = match (self, token) {
-            (Tokens::Ints(numbers), Scalar::Int(token)) => numbers.get(token),
-            (Tokens::Strings(numbers), Scalar::String(token)) => numbers.get(*token),
-            _ => None,
-        };
-        number.copied().unwrap_or(OTHER)
+    /// The numbers of the tokens from `first` on. Text counts as work.
+    fn number(
+        &self,
+        call: &Call<'_>,
+        x: &Tensor,
+        first: usize,
+        out: &mut [u32],
+        lookout: &mut Lookout<'_>,
+    ) -> Result<()> {
+        match (self, x.dtype()) {
+            (Tokens::Ints(numbers), DType::Int32) => of_ints(numbers, x.as_slice::<i32>()?, first, out, lookout),
+            (Tokens::Ints(numbers), _) => of_ints(numbers, x.as_slice::<i64>()?, first, out, lookout),
+            (Tokens::Strings(numbers), _) => {
+                let size = DType::String.size();
+                for (to, view) in out.iter_mut().zip(x.bytes().chunks_exact(size).skip(first)) {
+                    let token = x.viewed(view);
+                    call.charge(token.len() as u64)?;
+                    lookout.after(size + token.len())?;
+                    *to = numbers.get(token).copied().unwrap_or(OTHER);
+                }
+                Ok(())
+            }
+        }
     }
 
     /// The number of a token of the pool, which is a new one if it hasn't any.
@@ -61,6 +79,22 @@ impl Tokens {
             _ => OTHER,
         }
     }
+}
+
+fn of_ints<T: Copy + Into<i64>>(
+    numbers: &NumberMap<i64, u32>,
+    tokens: &[T],
+    first: usize,
+    out: &mut [u32],
+    lookout: &mut Lookout<'_>,
+) -> Result<()> {
+    let mut out = out.iter_mut();
+    for block in lookout.blocks(tokens.get(first..first + out.len()).unwrap_or(&[])) {
+        for (token, to) in block?.iter().zip(&mut out) {
+            *to = numbers.get(&(*token).into()).copied().unwrap_or(OTHER);
+        }
+    }
+    Ok(())
 }
 
 /// The tokens of all n-grams, one after the other.
@@ -158,7 +192,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     }
     node.bill(pool.bytes())?;
     let mut tokens = match pool {
-        Pool::Ints(_) => Tokens::Ints(HashMap::new()),
+        Pool::Ints(_) => Tokens::Ints(NumberMap::default()),
         Pool::Strings(_) => Tokens::Strings(HashMap::new()),
     };
     let (mut tree, mut terms, mut width) = (Grams::new(), Vec::with_capacity(count), 0);
@@ -207,15 +241,9 @@ impl Operator for TfIdfVectorizer {
         kernels::fill(&[0], output.bytes_mut(), call.resources())?;
         let (mut row, mut counts) = (call.scratch::<u32>(len)?, call.scratch::<u64>(self.grams.len())?);
         let (row, counts) = (row.elements_mut::<u32>(), counts.elements_mut::<u64>());
-        let (mut tokens, mut lookout) = (x.scalars(), call.lookout());
-        for to in output.elements_mut::<f32>()?.chunks_exact_mut(self.width.max(1)) {
-            for number in row.iter_mut() {
-                let Some(token) = tokens.next() else { break };
-                let text = if let Scalar::String(text) = token { text.len() } else { 0 };
-                call.charge(text as u64)?;
-                lookout.after(x.dtype().size() + text)?;
-                *number = self.tokens.number(&token);
-            }
+        let mut lookout = call.lookout();
+        for (at, to) in output.elements_mut::<f32>()?.chunks_exact_mut(self.width.max(1)).enumerate() {
+            self.tokens.number(call, x, at * len, row, &mut lookout)?;
             lookout.after(size_of_val(counts))?;
             counts.fill(0);
             self.grams.count(row, self.skips, counts, &mut lookout)?;
@@ -276,6 +304,9 @@ mod tests {
         let rows = tensor(&[2, 3], [5i32, 7, 7, 1, 1, 5]);
         let want = tensor(&[2, 5], [1f32, 2.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
         run(NAME, 9, integers("TF"), [&rows]).gives(want);
+        // Rows of more than a block.
+        let long = tensor(&[2, 2400], [5i64, 7].repeat(2400));
+        run(NAME, 9, integers("TF"), [&long]).gives(tensor(&[2, 5], [1200f32, 1200.0, 0.0, 0.0, 1200.0].repeat(2)));
         run(NAME, 9, integers("TF"), [&tensor(&[2, 0], [0i32; 0])]).gives(tensor(&[2, 5], [0f32; 10]));
         run(NAME, 9, integers("TF"), [&tensor(&[0, 2], [0i32; 0])]).gives(tensor(&[0, 5], [0f32; 0]));
     }
@@ -307,6 +338,9 @@ mod tests {
             || integers("TF").map(|own| if own.0 == "pool_int64s" { ("pool_strings", pool.clone()) } else { own });
         let x: Value = Tensor::from_strings(&[5], ["ü", "a", "bc", "ab", "A"]).unwrap().into();
         run(NAME, 9, words(), [&x]).gives(tensor(&[5], [1f32, 1.0, 1.0, 0.0, 1.0]));
+        let rows: Value = Tensor::from_strings(&[2, 2], ["a", "bc", "ü", "a"]).unwrap().into();
+        let want = tensor(&[2, 5], [1f32, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0]);
+        run(NAME, 9, words(), [&rows]).gives(want);
         run(NAME, 9, words(), [&tensor(&[1], [1i64])])
             .fails("pool_strings is given, but \"X\" is int64: strings are needed");
     }
