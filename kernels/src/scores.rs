@@ -1,6 +1,8 @@
 //! What becomes of scores: probabilities, by one of the transforms of classical machine learning.
 
-use crate::functions::exp;
+use crate::cpu::for_each_level;
+use crate::functions::{exp, exp_in_place};
+use crate::{Resources, Stopped};
 
 /// What is done to the scores of an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,26 +20,62 @@ pub enum Transform {
 }
 
 impl Transform {
-    /// Transforms the scores of one example.
-    pub fn apply(self, scores: &mut [f64]) {
-        match self {
-            Transform::None => {}
-            Transform::Logistic => scores.iter_mut().for_each(|score| *score = 1.0 / (1.0 + exp(-*score))),
-            Transform::Probit => scores.iter_mut().for_each(|score| *score = quantile(*score)),
-            Transform::Softmax => normalize(scores, |_| false),
-            Transform::SoftmaxZero => normalize(scores, |score| score.abs() <= 1e-7),
+    /// Transforms the scores of examples, `count` each.
+    pub fn apply(self, scores: &mut [f64], count: usize, resources: Resources<'_>) -> Result<(), Stopped> {
+        /// Scores that are transformed together, so that they stay in a near cache.
+        const TOGETHER: usize = 1 << 10;
+        let (count, mut lookout) = (count.max(1), resources.lookout());
+        for some in scores.chunks_mut((TOGETHER / count).max(1) * count) {
+            lookout.after(size_of_val(some))?;
+            match self {
+                Transform::None => {}
+                Transform::Softmax => softmax(some, count),
+                Transform::Logistic => logistic(some),
+                Transform::SoftmaxZero => some.chunks_mut(count).for_each(softmax_zero),
+                Transform::Probit => some.iter_mut().for_each(|score| *score = quantile(*score)),
+            }
         }
+        Ok(())
     }
 }
 
-fn normalize(scores: &mut [f64], is_zero: fn(f64) -> bool) {
-    let greatest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let mut sum = 0.0;
-    for score in scores.iter_mut() {
-        *score = if is_zero(*score) { *score * exp(-greatest) } else { exp(*score - greatest) };
+fn greatest(scores: &[f64]) -> f64 {
+    scores.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+fn softmax(scores: &mut [f64], count: usize) {
+    for scores in scores.chunks_mut(count) {
+        let greatest = greatest(scores);
+        scores.iter_mut().for_each(|score| *score -= greatest);
+    }
+    exp_in_place(scores);
+    for scores in scores.chunks_mut(count) {
+        let sum = scores.iter().fold(0.0, |sum, score| sum + score);
+        scores.iter_mut().for_each(|score| *score /= sum);
+    }
+}
+
+fn logistic(scores: &mut [f64]) {
+    scores.iter_mut().for_each(|score| *score = -*score);
+    exp_in_place(scores);
+    scores.iter_mut().for_each(|score| *score = 1.0 / (1.0 + *score));
+}
+
+for_each_level! {
+    fn softmax_zero<>(scores: &mut [f64]) -> () = softmax_zero_body;
+}
+
+#[inline(always)]
+fn softmax_zero_body(scores: &mut [f64]) {
+    let greatest = greatest(scores);
+    let (factor, mut sum) = (exp(-greatest), 0.0);
+    for score in &mut *scores {
+        *score = if score.abs() <= 1e-7 { *score * factor } else { exp(*score - greatest) };
         sum += *score;
     }
-    scores.iter_mut().for_each(|score| *score /= sum);
+    for score in scores {
+        *score /= sum;
+    }
 }
 
 /// The quantile of the standard normal distribution: Acklam's rational functions, within 1.2e-9 of it.
@@ -94,7 +132,7 @@ mod tests {
     use super::*;
 
     fn transformed<const N: usize>(transform: Transform, mut scores: [f64; N]) -> [f64; N] {
-        transform.apply(&mut scores);
+        transform.apply(&mut scores, N, Resources { threads: 1, stop: None }).unwrap();
         scores
     }
 
@@ -113,6 +151,43 @@ mod tests {
             1e-14,
         );
         near(&transformed(Transform::None, [1.5]), &[1.5], 0.0);
+    }
+
+    /// As if the scores were transformed one by one, whatever others are beside them.
+    #[test]
+    fn many_examples() {
+        let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e-8, 800.0, -740.0];
+        let plain = |transform: Transform, scores: &mut [f64]| {
+            let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let mut sum = 0.0;
+            for score in &mut *scores {
+                *score = match transform {
+                    Transform::Logistic => 1.0 / (1.0 + exp(-*score)),
+                    Transform::SoftmaxZero if score.abs() <= 1e-7 => *score * exp(-most),
+                    _ => exp(*score - most),
+                };
+                sum += *score;
+            }
+            if transform != Transform::Logistic {
+                scores.iter_mut().for_each(|score| *score /= sum);
+            }
+        };
+        let bits = |scores: &[f64]| -> Vec<u64> {
+            scores.iter().map(|x| if x.is_nan() { f64::NAN } else { *x }.to_bits()).collect()
+        };
+        for count in [1, 3, 10, 1500].map(|count| crate::testing::sized(count, count.min(10))) {
+            let number = |k: usize| if k % 97 == 5 { special[k / 97 % 7] } else { (k * k % 1009) as f64 / 50.0 - 9.0 };
+            let scores: Vec<f64> = (0..crate::testing::sized(3000, 300) / count * count).map(number).collect();
+            for transform in [Transform::Softmax, Transform::Logistic, Transform::SoftmaxZero] {
+                let mut want = scores.clone();
+                want.chunks_mut(count).for_each(|scores| plain(transform, scores));
+                crate::testing::at_each_level(|| {
+                    let mut got = scores.clone();
+                    transform.apply(&mut got, count, Resources { threads: 1, stop: None }).unwrap();
+                    assert_eq!(bits(&got), bits(&want), "{transform:?} of {count}");
+                });
+            }
+        }
     }
 
     /// Quantiles as Python's `statistics.NormalDist().inv_cdf` has them.

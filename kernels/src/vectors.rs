@@ -1,7 +1,8 @@
 //! Support vectors: kernels of vectors, and the probabilities of classes that pairs of them give.
 
+use super::cpu::for_each_level;
 use super::{Resources, Stopped, pieces};
-use crate::functions::{exp, pow, tanh};
+use crate::functions::{exp_in_place, pow, tanh_in_place};
 use bytemuck::cast_slice_mut;
 
 /// How alike two vectors are.
@@ -18,42 +19,72 @@ pub enum Likeness {
 }
 
 impl Likeness {
-    /// Of two vectors of the same length.
-    pub fn of(self, x: &[f64], y: &[f64]) -> f64 {
-        let pairs = x.iter().zip(y);
-        let dot = |pairs: std::iter::Zip<std::slice::Iter<'_, f64>, std::slice::Iter<'_, f64>>| {
-            pairs.fold(0.0, |sum, (x, y)| sum + x * y)
-        };
-        match self {
-            Likeness::Linear => dot(pairs),
-            Likeness::Poly { gamma, coef0, degree } => pow(gamma * dot(pairs) + coef0, degree),
-            Likeness::Rbf { gamma } => exp(-gamma * pairs.fold(0.0, |sum, (x, y)| sum + (x - y) * (x - y))),
-            Likeness::Sigmoid { gamma, coef0 } => tanh(gamma * dot(pairs) + coef0),
-        }
-    }
-
-    /// Writes the likeness of each row to each vector, both of `len` numbers.
+    /// Writes the likeness of each row to each of `count` vectors. A row has `len` numbers, and `columns` the same numbers of
+    /// the vectors: the first ones of all vectors, then the second ones.
     pub fn all(
         self,
         rows: &[f64],
-        vectors: &[f64],
+        columns: &[f64],
         len: usize,
+        count: usize,
         out: &mut [f64],
         resources: Resources<'_>,
     ) -> Result<(), Stopped> {
-        let count = vectors.len().checked_div(len).unwrap_or(0).max(1);
-        let unit = count * size_of::<f64>();
+        /// Vectors whose sums stay in the nearest cache.
+        const TOGETHER: usize = 512;
+        let unit = count.max(1) * size_of::<f64>();
         pieces(cast_slice_mut(out), size_of::<f64>(), unit, len.max(1), resources, |row, before, out| {
-            let first = before / size_of::<f64>();
             let x = rows.get(row * len..(row + 1) * len).unwrap_or(&[]);
             let mut lookout = resources.lookout();
-            for (k, out) in cast_slice_mut::<u8, f64>(out).iter_mut().enumerate() {
-                lookout.after((len + 1) * size_of::<f64>())?;
-                let at = (first + k) * len;
-                *out = self.of(x, vectors.get(at..at + len).unwrap_or(&[]));
+            for (k, out) in cast_slice_mut::<u8, f64>(out).chunks_mut(TOGETHER).enumerate() {
+                lookout.after((len + 1) * size_of_val(out))?;
+                some(self, x, columns, count, before / size_of::<f64>() + k * TOGETHER, out);
             }
             Ok(())
         })
+    }
+}
+
+for_each_level! {
+    /// The likeness of `x` to some vectors, from number `first` on.
+    fn some<>(likeness: Likeness, x: &[f64], columns: &[f64], count: usize, first: usize, out: &mut [f64]) -> () = some_body;
+}
+
+#[inline(always)]
+fn some_body(likeness: Likeness, x: &[f64], columns: &[f64], count: usize, first: usize, out: &mut [f64]) {
+    out.fill(0.0);
+    let is_distance = matches!(likeness, Likeness::Rbf { .. });
+    for (x, column) in x.iter().zip(columns.chunks_exact(count.max(1))) {
+        let column = column.get(first..).unwrap_or(&[]);
+        if is_distance {
+            for (sum, y) in out.iter_mut().zip(column) {
+                *sum += (x - y) * (x - y);
+            }
+        } else {
+            for (sum, y) in out.iter_mut().zip(column) {
+                *sum += x * y;
+            }
+        }
+    }
+    match likeness {
+        Likeness::Linear => {}
+        Likeness::Poly { gamma, coef0, degree } => {
+            for sum in out {
+                *sum = pow(gamma * *sum + coef0, degree);
+            }
+        }
+        Likeness::Rbf { gamma } => {
+            for sum in &mut *out {
+                *sum *= -gamma;
+            }
+            exp_in_place(out);
+        }
+        Likeness::Sigmoid { gamma, coef0 } => {
+            for sum in &mut *out {
+                *sum = gamma * *sum + coef0;
+            }
+            tanh_in_place(out);
+        }
     }
 }
 
@@ -96,30 +127,60 @@ pub fn coupled(pairs: &[f64], classes: usize, out: &mut [f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::functions::{exp, tanh};
     use crate::testing::on_threads;
+
+    const KINDS: [Likeness; 4] = [
+        Likeness::Linear,
+        Likeness::Poly { gamma: 0.5, coef0: 2.0, degree: 3.0 },
+        Likeness::Rbf { gamma: 0.1 },
+        Likeness::Sigmoid { gamma: 0.5, coef0: -0.5 },
+    ];
+
+    /// That of two vectors.
+    fn of(likeness: Likeness, x: &[f64], y: &[f64]) -> f64 {
+        let pairs = x.iter().zip(y);
+        let dot = pairs.clone().fold(0.0, |sum, (x, y)| sum + x * y);
+        match likeness {
+            Likeness::Linear => dot,
+            Likeness::Poly { gamma, coef0, degree } => pow(gamma * dot + coef0, degree),
+            Likeness::Rbf { gamma } => exp(-gamma * pairs.fold(0.0, |sum, (x, y)| sum + (x - y) * (x - y))),
+            Likeness::Sigmoid { gamma, coef0 } => tanh(gamma * dot + coef0),
+        }
+    }
 
     #[test]
     fn likenesses() {
         let (x, y) = ([1.0, 2.0], [3.0, -0.5]);
-        assert_eq!(Likeness::Linear.of(&x, &y), 2.0);
-        assert_eq!(Likeness::Poly { gamma: 0.5, coef0: 2.0, degree: 3.0 }.of(&x, &y), 27.0);
-        assert_eq!(Likeness::Rbf { gamma: 0.0 }.of(&x, &y), 1.0);
-        assert!((Likeness::Rbf { gamma: 0.1 }.of(&x, &y) - (-1.025f64).exp()).abs() < 1e-15);
-        assert!((Likeness::Sigmoid { gamma: 0.5, coef0: -0.5 }.of(&x, &y) - 0.5f64.tanh()).abs() < 1e-15);
+        let got = KINDS.map(|kind| of(kind, &x, &y));
+        let want = [2.0, 27.0, (-1.025f64).exp(), 0.5f64.tanh()];
+        assert!(got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-15), "{got:?}");
     }
 
     #[test]
     fn rows_and_vectors() {
-        let rows: Vec<f64> = (0..600).map(f64::from).collect();
-        let vectors = [1.0, 0.0, 0.0, 1.0, 1.0, 1.0];
-        let run = |threads: usize| {
-            let mut out = vec![0.0; 900];
-            let resources = Resources { threads, stop: None };
-            on_threads(threads, || Likeness::Linear.all(&rows, &vectors, 2, &mut out, resources)).unwrap();
-            out
-        };
-        assert_eq!(run(1)[..6], [0.0, 1.0, 1.0, 2.0, 3.0, 5.0]);
-        assert_eq!(run(1), run(3));
+        for (count, len, rows) in [(3, 2, 300), (1, 5, 7), (70, 1, 9), (4, 0, 2), (1100, 3, 2)] {
+            let rows = crate::testing::sized(rows, rows.min(3));
+            let number = |k: usize| if k % 41 == 7 { f64::INFINITY } else { (k * k % 101) as f64 / 25.0 - 2.0 };
+            let x: Vec<f64> = (0..rows * len).map(number).collect();
+            let y: Vec<f64> = (0..count * len).map(|k| number(k + 5)).collect();
+            let columns: Vec<f64> = (0..count * len).map(|k| y[k % count * len + k / count]).collect();
+            let part = |of: &[f64], k: usize| of[k * len..(k + 1) * len].to_vec();
+            for kind in KINDS {
+                let want: Vec<f64> =
+                    (0..rows * count).map(|k| of(kind, &part(&x, k / count), &part(&y, k % count))).collect();
+                crate::testing::at_each_level(|| {
+                    for threads in [1, 3] {
+                        let (mut got, resources) = (vec![-1.0; rows * count], Resources { threads, stop: None });
+                        on_threads(threads, || kind.all(&x, &columns, len, count, &mut got, resources)).unwrap();
+                        let same = |(got, want): (&f64, &f64)| {
+                            got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan()
+                        };
+                        assert!(got.iter().zip(&want).all(same), "{kind:?} {count} {len}");
+                    }
+                });
+            }
+        }
     }
 
     /// Pairs that agree with probabilities give these.

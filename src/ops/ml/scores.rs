@@ -33,11 +33,11 @@ impl Classes {
         let examples = elements.len() / count.max(1);
         let mut memory = call.kept::<i64>(examples)?;
         let (best, mut lookout) = (memory.elements_mut::<i64>()?, call.lookout());
-        for (best, scores) in best.iter_mut().zip(elements.chunks_exact_mut(count.max(1))) {
+        for (best, scores) in best.iter_mut().zip(elements.chunks_exact(count.max(1))) {
             lookout.after(size_of_val(scores))?;
             *best = first_greatest(scores.iter()) as i64;
-            transform.apply(scores);
         }
+        transform.apply(elements, count, call.resources())?;
         let labels = self.picked(call, best)?;
         let mut outputs = Values::from(labels);
         outputs.extend(floats(call, scores.finish())?);
@@ -92,10 +92,6 @@ pub(super) fn targets(
     transform: Transform,
     to: DType,
 ) -> Result<Values> {
-    let mut lookout = call.lookout();
-    for scores in scores.elements_mut::<f64>()?.chunks_exact_mut(targets.max(1)) {
-        lookout.after(size_of_val(scores))?;
-        transform.apply(scores);
-    }
+    transform.apply(scores.elements_mut()?, targets, call.resources())?;
     rounded(call, scores.finish(), to)
 }

@@ -41,9 +41,11 @@ struct SvmClassifier {
 #[derive(Debug)]
 struct Machine {
     likeness: Likeness,
-    vectors: Vec<f64>,
+    /// The support vectors, or the rows of coefficients if there are none: the numbers of all of them for each feature.
+    columns: Vec<f64>,
     /// The number of support vectors.
     count: usize,
+    /// Those of the support vectors.
     coefficients: Vec<f64>,
     rho: Vec<f64>,
     transform: Transform,
@@ -54,7 +56,8 @@ fn fault(name: &str, count: usize, needed: &str) -> Error {
 }
 
 impl Machine {
-    fn of(node: &Node<'_>, count: usize) -> Result<Machine> {
+    /// With `rows` of coefficients if there are no support vectors.
+    fn of(node: &Node<'_>, count: usize, rows: usize) -> Result<Machine> {
         let params = numbers(node, "kernel_params")?;
         if !matches!(params.len(), 0 | 3) {
             return Err(fault("kernel_params", params.len(), "gamma, coef0 and degree are needed"));
@@ -72,11 +75,16 @@ impl Machine {
         if count > 0 && vectors.len() % count != 0 {
             return Err(fault("support_vectors", vectors.len(), &format!("they are no {count} vectors of one length")));
         }
+        let coefficients = numbers(node, "coefficients")?;
+        let (likeness, columns) = match count {
+            0 => (Likeness::Linear, columns(&coefficients, rows)),
+            count => (kind, columns(&vectors, count)),
+        };
         Ok(Machine {
-            likeness: if count > 0 { kind } else { Likeness::Linear },
-            vectors,
+            likeness,
+            columns,
             count,
-            coefficients: numbers(node, "coefficients")?,
+            coefficients,
             rho: numbers(node, "rho")?,
             transform: node.choice("post_transform", &TRANSFORMS)?,
         })
@@ -88,18 +96,17 @@ impl Machine {
         let x = doubles(call, 0)?;
         let x = call.held(&x)?;
         let features = x.shape().last().copied().unwrap_or(0);
-        let (list, name, count) = match self.count {
-            0 => (&self.coefficients, "coefficients", rows),
-            count => (&self.vectors, "support_vectors", count),
+        let (name, count, len) = match self.count {
+            0 => ("coefficients", rows, self.coefficients.len()),
+            count => ("support_vectors", count, self.columns.len()),
         };
-        if count.checked_mul(features) != Some(list.len()) {
-            let len = list.len();
+        if count.checked_mul(features) != Some(len) {
             let text =
                 format!("{name} has {len} entries: {count} rows for the {features} features of \"X\" are needed");
             return Err(Error::input(text).parameter("X").size(features));
         }
         let (x, examples) = (x.as_slice::<f64>()?, count_of(call)?);
-        call.charge((examples as u64).saturating_mul(list.len() as u64))?;
+        call.charge((examples as u64).saturating_mul(len as u64))?;
         let together = (TOGETHER / count.max(1)).clamp(1, examples.max(1));
         let mut memory = call.scratch::<f64>(together.saturating_mul(count))?;
         let mut lookout = call.lookout();
@@ -107,7 +114,7 @@ impl Machine {
             let now = together.min(examples - first);
             let rows = x.get(first * features..(first + now) * features).unwrap_or(&[]);
             let alike = memory.elements_mut::<f64>().get_mut(..now * count).unwrap_or(&mut []);
-            self.likeness.all(rows, list, features, alike, call.resources())?;
+            self.likeness.all(rows, &self.columns, features, count, alike, call.resources())?;
             for (k, alike) in alike.chunks_exact(count.max(1)).enumerate() {
                 lookout.after(size_of_val(alike))?;
                 each(first + k, alike);
@@ -117,6 +124,12 @@ impl Machine {
     }
 }
 
+/// The columns of some rows, one after the other.
+fn columns(list: &[f64], rows: usize) -> Vec<f64> {
+    let len = list.len() / rows.max(1);
+    (0..len).flat_map(|k| list.iter().skip(k).step_by(len)).copied().collect()
+}
+
 /// The likenesses that are in memory at a time.
 const TOGETHER: usize = 1 << 14;
 
@@ -124,7 +137,7 @@ fn load_targets(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let count = node.int("n_supports")?;
     let count = usize::try_from(count)
         .map_err(|_| Error::model(format!("n_supports is {count}: it must be at least 0")).attribute("n_supports"))?;
-    let machine = Machine::of(node, count)?;
+    let machine = Machine::of(node, count, 1)?;
     if count > 0 && machine.coefficients.len() != count {
         return Err(fault("coefficients", machine.coefficients.len(), &format!("n_supports is {count}")));
     }
@@ -143,8 +156,9 @@ fn load_classes(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     };
     let counts: Vec<usize> = given.iter().enumerate().map(size).collect::<Result<_>>()?;
     let sum = counts.iter().fold(0usize, |sum, count| sum.saturating_add(*count));
-    let machine = Machine::of(node, sum)?;
-    let (count, prob) = (classes.labels.len(), [numbers(node, "prob_a")?, numbers(node, "prob_b")?]);
+    let count = classes.labels.len();
+    let machine = Machine::of(node, sum, count)?;
+    let prob = [numbers(node, "prob_a")?, numbers(node, "prob_b")?];
     let pairs = count.saturating_mul(count.saturating_sub(1)) / 2;
     if sum == 0 {
         return Ok(Box::new(SvmClassifier { machine, classes, counts: Vec::new(), prob }));
@@ -288,8 +302,8 @@ impl Operator for SvmClassifier {
                     (_, to) => to.copy_from_slice(&pairs),
                 }
             }
-            self.machine.transform.apply(to);
         })?;
+        self.machine.transform.apply(to, width, call.resources())?;
         let labels = self.classes.picked(call, memory.elements_mut::<i64>()?)?;
         let mut outputs = Values::from(labels);
         outputs.extend(super::numbers::floats(call, scores.finish())?);
