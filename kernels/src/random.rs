@@ -5,7 +5,7 @@
 use crate::convert::{BLOCK, Conversion, Direction, Rounding, block};
 use crate::cpu::for_each_level;
 use crate::format::Format;
-use crate::functions::{cos_all, exp, log};
+use crate::functions::{cos_all, exp_below_in_place, log};
 use crate::number::Float;
 use crate::{Resources, Stopped, parallel};
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -195,13 +195,14 @@ pub fn cumulate(
             for (row, elements) in row.chunks_mut(BLOCK).zip(elements.chunks(BLOCK * size)) {
                 lookout.after(2 * size_of_val(row))?;
                 block(Conversion { from, to: Format::Double, rounding }, elements, cast_slice_mut(row));
-                most = row.iter().fold(most, |most, x| most.larger(*x));
+                most = most.larger(largest(row));
             }
             let mut sum = 0.0;
             for row in row.chunks_mut(BLOCK) {
                 lookout.after(4 * size_of_val(row))?;
+                exp_below_in_place(row, most);
                 for number in row {
-                    sum += exp(*number - most);
+                    sum += *number;
                     *number = sum;
                 }
             }
@@ -211,6 +212,23 @@ pub fn cumulate(
         }
         Ok(())
     })
+}
+
+for_each_level! {
+    /// The largest of numbers; NaN if one is NaN.
+    fn largest<>(numbers: &[f64]) -> f64 = largest_body;
+}
+
+#[inline(always)]
+fn largest_body(numbers: &[f64]) -> f64 {
+    let (blocks, rest) = numbers.as_chunks::<32>();
+    let mut lanes = [f64::NEG_INFINITY; 32];
+    for block in blocks {
+        for (most, x) in lanes.iter_mut().zip(block) {
+            *most = most.larger(*x);
+        }
+    }
+    lanes.iter().chain(rest).fold(f64::NEG_INFINITY, |most, x| most.larger(*x))
 }
 
 /// The class that a uniform number of [0, 1) falls into, by the cumulative sums of a row.
@@ -243,6 +261,37 @@ mod tests {
         assert_eq!(words([u32::MAX; 4], [u32::MAX; 2]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
         let pi = ([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]);
         assert_eq!(words(pi.0, pi.1), [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]);
+    }
+
+    /// As if each number were computed by itself, in rows of more than a block too.
+    #[test]
+    fn sums_of_rows() {
+        let special = [f64::NEG_INFINITY, -750.0, 0.0, -0.0];
+        for classes in [2, 5, 33, 700].map(|classes| crate::testing::sized(classes, classes.min(40))) {
+            let count = classes * crate::testing::sized(9, 2);
+            let number = |k: usize| if k % 11 == 3 { special[k / 11 % 4] } else { (k * k % 103) as f64 / 9.0 - 4.0 };
+            let logarithms: Vec<f64> = (0..count).map(number).collect();
+            let want = logarithms.chunks(classes).flat_map(|row| {
+                let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                row.iter().scan(0.0, move |sum, x| {
+                    *sum += crate::functions::exp(x - most);
+                    Some(*sum)
+                })
+            });
+            let want: Vec<u64> = want.map(f64::to_bits).collect();
+            crate::testing::at_each_level(|| {
+                let (mut sums, resources) = (vec![0.0; count], Resources { threads: 3, stop: None });
+                cumulate(Format::Double, cast_slice(&logarithms), classes, &mut sums, resources).unwrap();
+                assert_eq!(sums.iter().map(|sum| sum.to_bits()).collect::<Vec<u64>>(), want);
+            });
+            for bad in [f64::NAN, f64::INFINITY] {
+                let (mut sums, mut row) = (vec![0.0; classes], logarithms[..classes].to_vec());
+                row[classes / 2] = bad;
+                let resources = Resources { threads: 1, stop: None };
+                let got = cumulate(Format::Double, cast_slice(&row), classes, &mut sums, resources);
+                assert_eq!(got, Err(Stopped::OutOfRange));
+            }
+        }
     }
 
     /// Elements don't depend on the division among threads, nor on the level.
