@@ -8,7 +8,15 @@ use std::cmp::Ordering;
 /// Items with an order.
 pub trait Items {
     fn compare(&self, a: usize, b: usize, lookout: &mut Lookout<'_>) -> Result<Ordering, Stopped>;
+
+    /// Sorts their places: those of equal items stay in their order. Returns the sorted list, and the other one.
+    fn sort<'m>(&self, places: Lists<'m>, lookout: &mut Lookout<'_>) -> Result<Lists<'m>, Stopped> {
+        merge_sort(self, places, lookout)
+    }
 }
+
+/// A list of places, and room for another one.
+pub type Lists<'m> = [&'m mut [i64]; 2];
 
 /// Items that are rows of `len` keys, ordered by their first keys that differ.
 #[derive(Debug)]
@@ -17,11 +25,18 @@ pub struct Rows<'a, K> {
     pub len: usize,
 }
 
-impl<K: Ord> Items for Rows<'_, K> {
+impl<K: Ord + Copy + Into<u64>> Items for Rows<'_, K> {
     #[inline]
     fn compare(&self, a: usize, b: usize, lookout: &mut Lookout<'_>) -> Result<Ordering, Stopped> {
         let row = |k: usize| self.keys.get(k * self.len..(k + 1) * self.len).unwrap_or(&[]);
         compare(row(a), row(b), lookout)
+    }
+
+    fn sort<'m>(&self, places: Lists<'m>, lookout: &mut Lookout<'_>) -> Result<Lists<'m>, Stopped> {
+        match self.len {
+            1 if self.keys.len() > BYTES => sort_by_bytes(self.keys, places, lookout),
+            _ => merge_sort(self, places, lookout),
+        }
     }
 }
 
@@ -89,17 +104,17 @@ pub fn make_keys(format: Format, numbers: &mut [u8], resources: Resources<'_>) -
 pub fn number<'m>(
     items: &impl Items,
     sorted: bool,
-    room: [&'m mut [i64]; 2],
+    mut room: Lists<'m>,
     numbers: &mut [i64],
     resources: Resources<'_>,
 ) -> Result<&'m [i64], Stopped> {
     let mut lookout = resources.lookout();
-    let [order, spare] = room;
+    let [order, _] = &mut room;
     for (at, to) in order.iter_mut().enumerate() {
         lookout.after(size_of::<i64>())?;
         *to = at as i64;
     }
-    let (order, firsts) = sort(items, order, spare, &mut lookout)?;
+    let [order, firsts] = items.sort(room, &mut lookout)?;
     let (mut count, mut first, mut before) = (0, 0, None);
     for &mut at in order {
         lookout.after(3 * size_of::<i64>())?;
@@ -153,13 +168,12 @@ pub fn count(numbers: &[i64], counts: &mut [i64], resources: Resources<'_>) -> R
     Ok(())
 }
 
-/// The sorted items, and the other list: runs are merged to runs of twice as many, from one list to the other.
-fn sort<'m>(
-    items: &impl Items,
-    mut from: &'m mut [i64],
-    mut to: &'m mut [i64],
+/// Runs are merged to runs of twice as many, from one list to the other.
+fn merge_sort<'m>(
+    items: &(impl Items + ?Sized),
+    [mut from, mut to]: Lists<'m>,
     lookout: &mut Lookout<'_>,
-) -> Result<(&'m mut [i64], &'m mut [i64]), Stopped> {
+) -> Result<Lists<'m>, Stopped> {
     let mut run = 1;
     while run < from.len() {
         for (from, to) in from.chunks(2 * run).zip(to.chunks_mut(2 * run)) {
@@ -168,12 +182,51 @@ fn sort<'m>(
         std::mem::swap(&mut from, &mut to);
         run *= 2;
     }
-    Ok((from, to))
+    Ok([from, to])
+}
+
+/// The values of a byte.
+const BYTES: usize = 256;
+
+/// Sorts by each byte of the keys, the lowest one first, from one list to the other. A key has few bytes, and those that all
+/// keys have in common, as the high ones of small numbers, take no time.
+fn sort_by_bytes<'m, K: Copy + Into<u64>>(
+    keys: &[K],
+    [mut from, mut to]: Lists<'m>,
+    lookout: &mut Lookout<'_>,
+) -> Result<Lists<'m>, Stopped> {
+    let byte = |key: K, at: usize| (key.into() >> (8 * at)) as usize % BYTES;
+    let mut counts = [[0; BYTES]; size_of::<u64>()];
+    let counts = counts.get_mut(..size_of::<K>()).unwrap_or(&mut []);
+    for block in lookout.blocks(keys) {
+        for key in block? {
+            for (at, counts) in counts.iter_mut().enumerate() {
+                counts.get_mut(byte(*key, at)).into_iter().for_each(|count| *count += 1);
+            }
+        }
+    }
+    for (at, counts) in counts.iter_mut().enumerate().filter(|(_, counts)| !counts.contains(&keys.len())) {
+        // Where the next key with each byte goes.
+        let mut end = 0;
+        for count in counts.iter_mut() {
+            end += std::mem::replace(count, end);
+        }
+        for block in lookout.blocks(from) {
+            for place in block? {
+                let Some(key) = keys.get(*place as usize) else { continue };
+                let Some(next) = counts.get_mut(byte(*key, at)) else { continue };
+                to.get_mut(*next).into_iter().for_each(|to| *to = *place);
+                *next += 1;
+            }
+        }
+        std::mem::swap(&mut from, &mut to);
+    }
+    Ok([from, to])
 }
 
 /// Merges two sorted runs; of equal items those on the left come first.
 fn merge(
-    items: &impl Items,
+    items: &(impl Items + ?Sized),
     [mut left, mut right]: [&[i64]; 2],
     to: &mut [i64],
     lookout: &mut Lookout<'_>,
@@ -202,7 +255,7 @@ mod tests {
     const ALONE: Resources<'_> = Resources { threads: 1, stop: None };
 
     /// Where the different rows first occur, the numbers of all, and how many each has.
-    fn numbered<K: Ord>(keys: &[K], len: usize, sorted: bool) -> (Vec<i64>, Vec<i64>, Vec<i64>) {
+    fn numbered<K: Ord + Copy + Into<u64>>(keys: &[K], len: usize, sorted: bool) -> (Vec<i64>, Vec<i64>, Vec<i64>) {
         let rows = keys.len() / len;
         let (mut room, mut numbers) = ([vec![-1; rows], vec![-1; rows]], vec![-1; rows]);
         let room = room.each_mut().map(Vec::as_mut_slice);
@@ -215,15 +268,41 @@ mod tests {
     #[test]
     fn first_places() {
         assert_eq!(
-            numbered(&[2, 1, 1, 3, 4, 3], 1, false),
+            numbered(&[2u8, 1, 1, 3, 4, 3], 1, false),
             (vec![0, 1, 3, 4], vec![0, 1, 1, 2, 3, 2], vec![1, 2, 2, 1])
         );
         assert_eq!(
-            numbered(&[2, 1, 1, 3, 4, 3], 1, true),
+            numbered(&[2u8, 1, 1, 3, 4, 3], 1, true),
             (vec![1, 0, 3, 4], vec![1, 0, 0, 2, 3, 2], vec![2, 1, 2, 1])
         );
-        assert_eq!(numbered(&[1, 9, 1, 2, 1, 9], 2, true), (vec![1, 0], vec![1, 0, 1], vec![1, 2]));
+        assert_eq!(numbered(&[1u8, 9, 1, 2, 1, 9], 2, true), (vec![1, 0], vec![1, 0, 1], vec![1, 2]));
         assert_eq!(numbered::<u8>(&[], 1, true), (vec![], vec![], vec![]));
+        let falling: Vec<u16> = (0..300).rev().collect();
+        assert_eq!(numbered(&falling, 1, true), ((0..300).rev().collect(), (0..300).rev().collect(), vec![1; 300]));
+    }
+
+    /// Sorting by bytes gives what merging does, whatever bytes differ.
+    #[test]
+    fn sorted_by_bytes() {
+        fn check<K: Ord + Copy + Into<u64>>(keys: &[K]) {
+            let (mut order, mut room): (Vec<i64>, _) = ((0..keys.len() as i64).collect(), vec![-1; keys.len()]);
+            let [got, _] = sort_by_bytes(keys, [&mut order, &mut room], &mut Lookout::new(None)).unwrap();
+            let mut want: Vec<i64> = (0..keys.len() as i64).collect();
+            want.sort_by_key(|place| keys[*place as usize]);
+            assert_eq!(got, want);
+        }
+        let count = crate::testing::sized(1500, 300) as u64;
+        let random = |k: u64| (k + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);
+        let of = |key: &dyn Fn(u64) -> u64| (0..count).map(key).collect::<Vec<u64>>();
+        check(&of(&random));
+        check(&of(&|k| random(k) % 1000));
+        check(&of(&|k| random(k) << 56 | 7));
+        check(&of(&|_| u64::MAX));
+        check(&of(&|k| random(k) & 0xff00_00ff));
+        check(&(0..count).map(|k| random(k) as u32).collect::<Vec<u32>>());
+        check(&(0..count).map(|k| random(k) as u16).collect::<Vec<u16>>());
+        check(&(0..count).map(|k| random(k) as u8).collect::<Vec<u8>>());
+        check::<u64>(&[]);
     }
 
     #[test]
