@@ -1,6 +1,7 @@
 //! Walks through the positions of a shape in row-major order: where they are in operands whose elements stand apart.
 
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// The position of an element in its tensor, from its row-major index.
 pub fn position_of(mut at: usize, shape: &[usize]) -> Vec<usize> {
@@ -10,6 +11,35 @@ pub fn position_of(mut at: usize, shape: &[usize]) -> Vec<usize> {
         at = at.checked_div(dim).unwrap_or(0);
     }
     position
+}
+
+/// A part of planes that are one behind the other: what is found out about a place serves all of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    /// The first element, and how many there are.
+    pub(super) start: usize,
+    pub(super) len: usize,
+    /// Elements of a plane.
+    pub(super) plane: usize,
+}
+
+impl Part {
+    /// Those places of a plane that the part has: a part of one plane has its own alone.
+    pub(super) fn places(&self) -> Range<usize> {
+        let (first, plane) = (self.start % self.plane.max(1), self.plane);
+        if first + self.len <= plane { first..first + self.len } else { 0..plane }
+    }
+
+    /// The planes that have some of the places in this part: the number of each, the places before those, and where they are
+    /// in the part.
+    pub(super) fn planes(&self, places: Range<usize>) -> impl Iterator<Item = (usize, usize, Range<usize>)> {
+        let Part { start, len, plane } = *self;
+        (start / plane.max(1)..(start + len).div_ceil(plane.max(1))).filter_map(move |number| {
+            let first = number * plane + places.start;
+            let own = first.max(start)..(number * plane + places.end).min(start + len);
+            (!own.is_empty()).then(|| (number, own.start - first, own.start - start..own.end - start))
+        })
+    }
 }
 
 /// A dimension: its size, and the elements between neighbours in each of `N` operands.
