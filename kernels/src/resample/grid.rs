@@ -1,10 +1,12 @@
 //! Elements at the places that a grid lists.
 
 use super::{Filter, Sample};
-use crate::cpu::for_avx2;
+use crate::cpu::{for_avx2, for_each_level};
+use crate::positions::Part;
 use crate::{Lookout, Resources, Stopped, parallel, volume};
 use bytemuck::Pod;
 use smallvec::SmallVec;
+use std::slice::ChunksExact;
 
 /// What is read outside of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,12 +113,13 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// What a number of the grid reads along an axis.
+    /// Adds what a number of the grid reads along an axis. Sides and filters stay where they are: moving them would wait for
+    /// what was just written.
     #[inline(always)]
-    fn side(&self, filter: Filter, number: f64, size: usize) -> Side {
+    fn read(&self, filter: &Filter, number: f64, size: usize, side: &mut Side) {
         let place = self.inside(self.place(number, size), size);
-        let (floor, mut side) = (place.floor(), Side::default());
-        let (first, last) = if filter == Filter::Linear { (0, 1) } else { (-1, 2) };
+        let floor = place.floor();
+        let (first, last) = if *filter == Filter::Linear { (0, 1) } else { (-1, 2) };
         for k in first..=last {
             let at = floor + f64::from(k);
             let weight = filter.weight(place - at);
@@ -125,7 +128,6 @@ impl<'a> Grid<'a> {
                 side.push(at, weight);
             }
         }
-        side
     }
 
     /// The element that is the nearest to a place, halves to the even one.
@@ -171,38 +173,26 @@ pub fn sample<T: Sample>(
     let out = bytemuck::cast_slice_mut(out);
     parallel::pieces(out, unit, image, cost, resources, |number, before, out| {
         let out: &mut [T] = bytemuck::try_cast_slice_mut(out).map_err(|_| Stopped::Misfit)?;
-        let (mut lookout, mut sums, first) = (resources.lookout(), Sums::new(), before / unit);
+        let (mut lookout, mut sums, first) = (resources.lookout(), Sums::new(of_all(taps)), before / unit);
         if is_long {
             return alone(data, grid, filter, (number, first), parts, out, &mut lookout);
         }
-        let last = first + out.len() / parts;
-        let channels = first / grid.count..last.div_ceil(grid.count);
-        // A part of one channel reads its own places alone.
-        let (mut at, end) = match channels.len() {
-            1 => (first % grid.count, last - channels.start * grid.count),
-            _ => (0, grid.count),
-        };
-        while at < end {
-            // Planes have these places in common.
-            let places = grid.from(number * grid.channels, at).chunks_exact(rank.max(1)).take(end - at);
-            let count = sums.fill(grid, filter, places, &mut lookout)?;
-            for channel in channels.clone() {
-                // Those that are in this part.
-                let start = (channel * grid.count + at).max(first);
-                let stop = (channel * grid.count + at + count).min(last);
-                let Some(out) = out.get_mut((start - first) * parts..stop.saturating_sub(first) * parts) else {
-                    continue;
-                };
+        let part = Part { start: first, len: out.len() / parts, plane: grid.count };
+        let mut places = part.places();
+        while !places.is_empty() {
+            let numbers = grid.from(number * grid.channels, places.start).chunks_exact(rank.max(1)).take(places.len());
+            let count = sums.fill(grid, filter, numbers, &mut lookout)?;
+            for (channel, skipped, own) in part.planes(places.start..places.start + count) {
                 let plane = (number * grid.channels + channel) * plane..(number * grid.channels + channel + 1) * plane;
                 let elements = data.get(plane).ok_or(Stopped::Misfit)?;
+                let out = out.get_mut(own.start * parts..own.end * parts).ok_or(Stopped::Misfit)?;
                 lookout.after(sums.taps.len() * size_of::<T>())?;
-                let skipped = start - channel * grid.count - at;
                 match parts {
                     1 => sums.write::<T, 1>(elements, skipped, out),
                     _ => sums.write::<T, 2>(elements, skipped, out),
                 }
             }
-            at += count;
+            places.start += count;
         }
         Ok(())
     })
@@ -224,7 +214,7 @@ fn alone<T: Sample>(
         let elements = data.get(number * plane..(number + 1) * plane).ok_or(Stopped::Misfit)?;
         let place = grid.from(number, (first + k) % grid.count).get(..grid.sizes.len()).ok_or(Stopped::Misfit)?;
         let mut sums = [0.0; 2];
-        each_line(grid, filter, place, &mut |side, base, weight| {
+        each_line(grid, &filter, place, &mut |side, base, weight| {
             for (at, own) in side.taps() {
                 let element = elements.get((base + at) * parts..(base + at + 1) * parts).unwrap_or(&[]);
                 for (sum, number) in sums.iter_mut().zip(element) {
@@ -240,19 +230,21 @@ fn alone<T: Sample>(
 
 /// What is added up for places that follow each other.
 struct Sums {
-    /// The numbers of elements, and their weights.
+    /// Elements that a place reads, at most.
+    each: usize,
+    /// The numbers of elements, and their weights: so many for each place. Those of no element are [`NOTHING`].
     taps: Vec<(usize, f64)>,
-    /// The ends of the taps of each place.
-    ends: SmallVec<[usize; PLACES]>,
 }
+
+const NOTHING: (usize, f64) = (usize::MAX, 0.0);
 
 /// Places whose taps are listed together, and the taps from which on there are enough: no place has more.
 const PLACES: usize = 64;
 const TAPS: usize = 1 << 10;
 
 impl Sums {
-    fn new() -> Sums {
-        Sums { taps: Vec::new(), ends: SmallVec::new() }
+    fn new(each: usize) -> Sums {
+        Sums { each, taps: Vec::new() }
     }
 
     /// Takes the sums of some of the places, from the first one on. Returns how many they are.
@@ -264,57 +256,68 @@ impl Sums {
         lookout: &mut Lookout<'_>,
     ) -> Result<usize, Stopped> {
         self.taps.clear();
-        self.ends.clear();
+        let mut count = 0;
         for numbers in places.take(PLACES) {
-            each_line(grid, filter, numbers, &mut |side, base, weight| {
+            each_line(grid, &filter, numbers, &mut |side, base, weight| {
                 self.taps.extend(side.taps().map(|(at, own)| (base + at, weight * own)));
                 lookout.after(size_of::<(usize, f64)>() * side.count)
             })?;
-            self.ends.push(self.taps.len());
+            count += 1;
+            self.taps.resize(count * self.each, NOTHING);
             if self.taps.len() >= TAPS {
                 break;
             }
         }
-        Ok(self.ends.len())
+        Ok(count)
     }
 
     /// Writes the sums of a plane, from those of a place on. Elements have `N` numbers.
     fn write<T: Sample, const N: usize>(&self, elements: &[T], skipped: usize, out: &mut [T]) {
         let (elements, out) = (elements.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
-        let mut start = skipped.checked_sub(1).and_then(|at| self.ends.get(at)).copied().unwrap_or(0);
-        for (end, out) in self.ends.iter().skip(skipped).zip(out) {
-            let mut sums = [0.0; N];
-            for (at, weight) in self.taps.get(start..*end).unwrap_or(&[]) {
-                let Some(element) = elements.get(*at) else { continue };
-                for (sum, number) in sums.iter_mut().zip(element) {
-                    *sum += weight * number.to_f64();
-                }
-            }
-            *out = sums.map(T::of_f64);
-            start = *end;
+        let taps = self.taps.get(skipped * self.each..).unwrap_or(&[]);
+        // So many as the compiler knows become no loop.
+        match self.each {
+            2 => taps.as_chunks::<2>().0.iter().zip(out).for_each(|(taps, out)| *out = sum(elements, taps)),
+            4 => taps.as_chunks::<4>().0.iter().zip(out).for_each(|(taps, out)| *out = sum(elements, taps)),
+            8 => taps.as_chunks::<8>().0.iter().zip(out).for_each(|(taps, out)| *out = sum(elements, taps)),
+            _ => taps.chunks_exact(self.each.max(1)).zip(out).for_each(|(taps, out)| *out = sum(elements, taps)),
         }
     }
+}
+
+/// The sum of the elements at some taps.
+#[inline(always)]
+fn sum<T: Sample, const N: usize>(elements: &[[T; N]], taps: &[(usize, f64)]) -> [T; N] {
+    let mut sums = [0.0; N];
+    for (at, weight) in taps {
+        if let Some(element) = elements.get(*at) {
+            for (sum, number) in sums.iter_mut().zip(element) {
+                *sum += weight * number.to_f64();
+            }
+        }
+    }
+    sums.map(T::of_f64)
 }
 
 for_avx2! {
     /// Calls `work` with what is added up for a place: taps of the innermost axis, the number of the entry before all of these,
     /// and their weight.
     fn each_line<>(
-        grid: &Grid<'_>, filter: Filter, numbers: &[f64], work: &mut dyn FnMut(&Side, usize, f64) -> Result<(), Stopped>
+        grid: &Grid<'_>, filter: &Filter, numbers: &[f64], work: &mut dyn FnMut(&Side, usize, f64) -> Result<(), Stopped>
     ) -> Result<(), Stopped> = each_line_plainly;
 }
 
 #[inline(always)]
 fn each_line_plainly(
     grid: &Grid<'_>,
-    filter: Filter,
+    filter: &Filter,
     numbers: &[f64],
     work: &mut dyn FnMut(&Side, usize, f64) -> Result<(), Stopped>,
 ) -> Result<(), Stopped> {
-    let mut sides = SmallVec::<[Side; 3]>::new();
+    let mut sides = SmallVec::<[Side; 3]>::from_elem(Side::default(), grid.sizes.len());
     // A closure would not be compiled for the level.
-    for (number, size) in numbers.iter().zip(grid.sizes.iter().rev()) {
-        sides.push(grid.side(filter, *number, *size));
+    for ((side, number), size) in sides.iter_mut().zip(numbers).zip(grid.sizes.iter().rev()) {
+        grid.read(filter, *number, *size, side);
     }
     let Some((inner, outer)) = sides.split_first() else { return Ok(()) };
     if sides.iter().any(|side| side.count == 0) {
@@ -361,16 +364,39 @@ pub fn sample_nearest(
 fn nearest_of<T: Pod>(data: &[u8], grid: &Grid<'_>, out: &mut [u8], resources: Resources<'_>) -> Result<(), Stopped> {
     let (size, rank) = (size_of::<T>(), grid.sizes.len());
     let plane = grid.plane() * size;
-    parallel::pieces(out, size, grid.count * size, 4, resources, |number, before, out| {
+    let image = volume(size, &[grid.count, grid.channels]);
+    parallel::pieces(out, size, image, 4, resources, |number, before, out| {
         let out: &mut [T] = bytemuck::try_cast_slice_mut(out).map_err(|_| Stopped::Misfit)?;
-        let elements = data.get(number * plane..(number + 1) * plane).ok_or(Stopped::Misfit)?;
-        let places = grid.from(number, before / size).chunks_exact(rank.max(1));
-        for (numbers, out) in places.zip(out) {
-            let element = grid.nearest(numbers).and_then(|at| elements.get(at * size..(at + 1) * size));
-            *out = element.map_or(T::zeroed(), bytemuck::pod_read_unaligned);
+        let part = Part { start: before / size, len: out.len(), plane: grid.count };
+        let (mut places, mut elements) = (part.places(), [None; PLACES]);
+        while !places.is_empty() {
+            let numbers = grid.from(number * grid.channels, places.start).chunks_exact(rank.max(1));
+            let count = places.len().min(PLACES);
+            find_nearest(grid, numbers, elements.get_mut(..count).unwrap_or(&mut []));
+            for (channel, skipped, own) in part.planes(places.start..places.start + count) {
+                let plane = (number * grid.channels + channel) * plane..(number * grid.channels + channel + 1) * plane;
+                let plane = data.get(plane).ok_or(Stopped::Misfit)?;
+                for (at, out) in elements.iter().skip(skipped).zip(out.get_mut(own).ok_or(Stopped::Misfit)?) {
+                    let element = at.and_then(|at| plane.get(at * size..(at + 1) * size));
+                    *out = element.map_or(T::zeroed(), bytemuck::pod_read_unaligned);
+                }
+            }
+            places.start += count;
         }
         Ok(())
     })
+}
+
+for_avx2! {
+    /// Finds the nearest element for each place.
+    fn find_nearest<>(grid: &Grid<'_>, places: ChunksExact<'_, f64>, elements: &mut [Option<usize>]) -> () = find_nearest_plainly;
+}
+
+#[inline(always)]
+fn find_nearest_plainly(grid: &Grid<'_>, places: ChunksExact<'_, f64>, elements: &mut [Option<usize>]) {
+    for (element, numbers) in elements.iter_mut().zip(places) {
+        *element = grid.nearest(numbers);
+    }
 }
 
 /// The coordinates of the entries of an image of two or three axes, from -1 to 1, each list multiplied by an affine matrix
@@ -382,29 +408,95 @@ pub fn affine<T: Sample>(
     out: &mut [T],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    let (axes, count) = (image.len(), volume(1, image));
-    let (unit, matrix) = (size_of::<T>() * axes, axes * (axes + 1));
+    match *image {
+        [rows, columns] => affine_of(theta, [columns, rows], corners, out, resources, moved_of_two::<T>),
+        [slices, rows, columns] => {
+            affine_of(theta, [columns, rows, slices], corners, out, resources, moved_of_three::<T>)
+        }
+        _ => Err(Stopped::Misfit),
+    }
+}
+
+/// Columns whose coordinates are known at a time.
+const COLUMNS: usize = 256;
+
+/// As [`affine`], of an image whose last axis is the first here.
+fn affine_of<T: Sample, const AXES: usize>(
+    theta: &[T],
+    image: [usize; AXES],
+    corners: bool,
+    out: &mut [T],
+    resources: Resources<'_>,
+    moved: fn(&[Row<AXES>; AXES], &[f64], &mut [[T; AXES]]),
+) -> Result<(), Stopped> {
+    let (width, count) = (image.first().copied().unwrap_or(1), volume(1, &image));
+    let (unit, matrix) = (size_of::<T>() * AXES, AXES * (AXES + 1));
     let out = bytemuck::cast_slice_mut(out);
     parallel::pieces(out, unit, count * unit, 2, resources, |number, before, out| {
         let out: &mut [T] = bytemuck::try_cast_slice_mut(out).map_err(|_| Stopped::Misfit)?;
         let theta = theta.get(number * matrix..(number + 1) * matrix).ok_or(Stopped::Misfit)?;
-        for (k, out) in out.chunks_exact_mut(axes.max(1)).enumerate() {
-            let (mut rest, mut point) = (before / unit + k, [0.0; 3]);
-            for (to, size) in point.iter_mut().zip(image.iter().rev()) {
-                *to = coordinate(rest % size, *size, corners);
-                rest /= size;
+        let (mut first, mut rest) = (before / unit, out.as_chunks_mut::<AXES>().0);
+        let (mut columns, mut known) = ([0.0; COLUMNS], 0..0);
+        while !rest.is_empty() {
+            let start = first % width;
+            let (now, others) = rest.split_at_mut((width - start).min(COLUMNS).min(rest.len()));
+            if known.start != start || known.len() < now.len() {
+                known = start..start + now.len();
+                columns.iter_mut().zip(known.clone()).for_each(|(to, at)| *to = coordinate(at, width, corners));
             }
-            for (row, to) in theta.chunks_exact(axes + 1).zip(out) {
-                let shift = row.last().map_or(0.0, |shift| shift.to_f64());
-                let products = row.iter().zip(point).take(axes).map(|(by, x)| by.to_f64() * x);
-                *to = T::of_f64(products.sum::<f64>() + shift);
+            let (mut rows, mut above) = ([Row { by: 0.0, terms: [0.0; AXES] }; AXES], first / width);
+            for (row, theta) in rows.iter_mut().zip(theta.chunks_exact(AXES + 1)) {
+                if let [by, outer @ .., shift] = theta {
+                    row.by = by.to_f64();
+                    row.terms.iter_mut().zip(outer).for_each(|(term, by)| *term = by.to_f64());
+                    row.terms.last_mut().into_iter().for_each(|term| *term = shift.to_f64());
+                }
             }
+            for (axis, size) in image.iter().skip(1).enumerate() {
+                let place = coordinate(above % size, *size, corners);
+                rows.iter_mut().filter_map(|row| row.terms.get_mut(axis)).for_each(|term| *term *= place);
+                above /= size;
+            }
+            moved(&rows, &columns, now);
+            (first, rest) = (first + now.len(), others);
         }
         Ok(())
     })
 }
 
+/// What a row of a matrix makes of a line of the image: `by` times the coordinate along the line, and what is added then.
+#[derive(Debug, Clone, Copy)]
+struct Row<const AXES: usize> {
+    by: f64,
+    terms: [f64; AXES],
+}
+
+for_each_level! {
+    /// Moves places of a line, at these columns.
+    fn moved_of_two<T: Sample>(rows: &[Row<2>; 2], columns: &[f64], out: &mut [[T; 2]]) -> () = moved::<T, 2>;
+}
+
+for_each_level! {
+    /// As [`moved_of_two`].
+    fn moved_of_three<T: Sample>(rows: &[Row<3>; 3], columns: &[f64], out: &mut [[T; 3]]) -> () = moved::<T, 3>;
+}
+
+#[inline(always)]
+fn moved<T: Sample, const AXES: usize>(rows: &[Row<AXES>; AXES], columns: &[f64], out: &mut [[T; AXES]]) {
+    let rows = *rows;
+    for (out, column) in out.iter_mut().zip(columns) {
+        for (out, row) in out.iter_mut().zip(&rows) {
+            let mut sum = row.by * column;
+            for term in &row.terms {
+                sum += term;
+            }
+            *out = T::of_f64(sum);
+        }
+    }
+}
+
 /// The coordinate of an entry of an axis; 0 for the center of the only one.
+#[inline(always)]
 fn coordinate(at: usize, size: usize, corners: bool) -> f64 {
     let (at, size) = (at as f64, size as f64);
     match corners {

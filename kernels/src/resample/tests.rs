@@ -253,10 +253,59 @@ fn places_of_a_grid() {
             apart.extend(run(&data[plane * 35..][..35], &own, count));
         }
         assert_eq!(all, apart, "{filter:?} {padding:?}");
+        let near = |data: &[f32], grid: &Grid<'_>, threads: usize, out: usize| {
+            let mut out = vec![f32::NAN; out];
+            let (data, to) = (bytemuck::cast_slice(data), bytemuck::cast_slice_mut(&mut out));
+            on_threads(threads, || sample_nearest(data, 4, grid, to, Resources { threads, stop: None })).unwrap();
+            out
+        };
+        let all_near = near(&data, &grid, 1, all.len());
+        assert_eq!(all_near, near(&data, &grid, 3, all.len()));
+        for plane in 0..images * channels {
+            let own = Grid { places: &places[plane / channels * count * 2..][..count * 2], channels: 1, ..grid };
+            assert_eq!(near(&data[plane * 35..][..35], &own, 1, count), all_near[plane * count..][..count]);
+        }
         // Cubic filters have 4096 taps here. In the middle of an axis of one element.
         let long: Vec<f64> = places.chunks(2).flat_map(|place| [place[0], place[1], 0.0, 0.0, 0.0, 0.0]).collect();
         let own = Grid { sizes: &[1, 1, 1, 1, 5, 7], places: &long, ..grid };
         let far = run(&data, &own, all.len()).iter().zip(&all).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         assert!(far < 1e-5, "{far} {filter:?} {padding:?}");
     }
+}
+
+/// Lines that are longer than what is known of them at a time, in parts of any length: each place by the definition.
+#[test]
+fn affine_places() {
+    let check = |image: &[usize], corners: bool| {
+        let (axes, count) = (image.len(), volume(1, image));
+        let theta: Vec<f32> = (0..2 * axes * (axes + 1)).map(|k| (k * 37 % 11) as f32 / 7.0 - 0.6).collect();
+        let coordinate = |at: usize, size: usize| match corners {
+            true if size > 1 => 2.0 * at as f64 / (size as f64 - 1.0) - 1.0,
+            _ => (2.0 * at as f64 + 1.0) / size as f64 - 1.0,
+        };
+        let want = (0..2 * count).flat_map(|k| {
+            let position = crate::position_of(k % count, image);
+            let point: Vec<f64> = position.iter().zip(image).rev().map(|(at, size)| coordinate(*at, *size)).collect();
+            let rows = theta[k / count * axes * (axes + 1)..].chunks(axes + 1).take(axes);
+            let moved = |row: &[f32]| {
+                let products = row.iter().zip(&point).map(|(by, x)| f64::from(*by) * x);
+                (products.sum::<f64>() + f64::from(row[axes])) as f32
+            };
+            rows.map(moved).collect::<Vec<_>>()
+        });
+        let want: Vec<f32> = want.collect();
+        let stop = Stop::default();
+        for (threads, stop) in [(1, None), (1, Some(&stop)), (3, None)] {
+            let mut out = vec![f32::NAN; want.len()];
+            on_threads(threads, || affine(&theta, image, corners, &mut out, Resources { threads, stop })).unwrap();
+            assert!(out == want, "{image:?} {corners} {threads}");
+        }
+    };
+    at_each_level(|| {
+        for corners in [false, true] {
+            check(&[sized(20, 2), sized(531, 259)], corners);
+            check(&[3, 5, 7], corners);
+            check(&[2, 1], corners);
+        }
+    });
 }
