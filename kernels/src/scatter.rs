@@ -122,6 +122,42 @@ fn complex<T: Float + Pod + Add<Output = T> + Sub<Output = T> + Mul<Output = T>>
     }
 }
 
+/// `out[places[k]] = elements[k]`, elements of `size` bytes
+pub fn put(
+    out: &mut [u8],
+    size: usize,
+    places: &[i64],
+    elements: &[u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    match size {
+        1 => put_of::<1>(out, places, elements, resources),
+        2 => put_of::<2>(out, places, elements, resources),
+        4 => put_of::<4>(out, places, elements, resources),
+        8 => put_of::<8>(out, places, elements, resources),
+        _ => put_of::<16>(out, places, elements, resources),
+    }
+}
+
+fn put_of<const N: usize>(
+    out: &mut [u8],
+    places: &[i64],
+    elements: &[u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let (out, elements, mut lookout) = (out.as_chunks_mut::<N>().0, elements.as_chunks::<N>().0, resources.lookout());
+    /// Elements between two looks.
+    const SOME: usize = 1 << 10;
+    for (places, elements) in places.chunks(SOME).zip(elements.chunks(SOME)) {
+        lookout.after(size_of_val(places) + size_of_val(elements))?;
+        for (place, element) in places.iter().zip(elements) {
+            let to = usize::try_from(*place).ok().and_then(|place| out.get_mut(place));
+            *to.ok_or(Stopped::OutOfRange)? = *element;
+        }
+    }
+    Ok(())
+}
+
 /// Bytes of a long row that are updated at a time: a multiple of the size of each type.
 const PIECE: usize = 64 << 10;
 
@@ -208,9 +244,32 @@ fn elements<I: Index>(
 mod tests {
     use super::*;
     use crate::Stop;
+    use crate::testing::looks;
     use proptest::prelude::*;
 
     const RESOURCES: Resources<'_> = Resources { threads: 1, stop: None };
+
+    /// Of those with the same place the last stays, in elements of any size.
+    #[test]
+    fn elements_are_put() {
+        for size in [1, 2, 4, 8, 16] {
+            let elements: Vec<u8> = (1..=3 * size as u8).collect();
+            let mut out = vec![0; 4 * size];
+            assert_eq!(put(&mut out, size, &[3, 1, 3], &elements, RESOURCES), Ok(()));
+            let (none, [_, second, third]) = (vec![0; size], [0, 1, 2].map(|k| elements[k * size..][..size].to_vec()));
+            assert_eq!(out, [&none[..], &second, &none, &third].concat());
+            for place in [4, -1, i64::MIN, i64::MAX, 1 << 32] {
+                assert_eq!(put(&mut out, size, &[0, place], &elements, RESOURCES), Err(Stopped::OutOfRange));
+            }
+            assert_eq!(put(&mut [], size, &[0], &elements, RESOURCES), Err(Stopped::OutOfRange));
+        }
+        let stop = Stop::default();
+        let resources = Resources { threads: 1, stop: Some(&stop) };
+        let (places, mut out) = (vec![0; 40_000], [0; 16]);
+        let elements = vec![0; 16 * places.len()];
+        let (outcome, looks) = looks::count(5, || put(&mut out, 16, &places, &elements, resources));
+        assert_eq!((outcome, looks.len()), (Err(Stopped::Cancelled), 5));
+    }
 
     fn product(dims: &[usize]) -> usize {
         dims.iter().product()

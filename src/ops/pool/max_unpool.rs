@@ -3,7 +3,7 @@
 
 use crate::ops::prelude::*;
 use kernels::copy::Fill;
-use kernels::scatter::scatter_rows;
+use kernels::scatter::put;
 
 pub(super) const MAX_UNPOOL: Implementation =
     Implementation { domain: "", name: "MaxUnpool", versions: &[9, 11, 22], make: Make::Run(load) };
@@ -69,15 +69,16 @@ impl Operator for MaxUnpool {
         let mut unpooled = call.output_of(x.dtype(), covered.clone())?;
         call.charge(x.len() as u64)?;
         kernels::fill(&[0], unpooled.bytes_mut(), resources)?;
-        let valid = |index: &i64| usize::try_from(*index).is_ok_and(|index| index < count);
-        match scatter_rows(unpooled.bytes_mut(), size, indices, x.bytes(), <[u8]>::copy_from_slice, resources) {
-            Err(Stopped::OutOfRange) => {}
+        match put(unpooled.bytes_mut(), size, indices, x.bytes(), resources) {
+            Err(Stopped::OutOfRange) => {
+                let valid = |index: &i64| usize::try_from(*index).is_ok_and(|index| index < count);
+                let invalid = indices.iter().enumerate().find(|(_, index)| !valid(index));
+                let (at, index) = invalid.ok_or(Stopped::OutOfRange)?;
+                let position = position_of(at, x.shape());
+                let text = format!("I{position:?} = {index} is out of range: the windows cover {count} entries");
+                return Err(Error::input(text).parameter("I").value(*index).position(position));
+            }
             done => done?,
-        }
-        if let Some((at, index)) = indices.iter().enumerate().find(|(_, index)| !valid(index)) {
-            let position = position_of(at, x.shape());
-            let text = format!("I{position:?} = {index} is out of range: the windows cover {count} entries");
-            return Err(Error::input(text).parameter("I").value(*index).position(position));
         }
         let unpooled = unpooled.finish();
         if covered == output {
