@@ -200,6 +200,7 @@ impl Plan {
         }
         let whole = Dim { size: 1, path: Path::Line { step: 0 } };
         let (row, outer) = self.dims.split_last().unwrap_or((&whole, &[]));
+        let runs = row.first_runs();
         parallel::split(out, self.unit, resources, |first, mut out| {
             let mut walk = Walk::new(outer, self.base, first / row.size);
             let mut before = first % row.size;
@@ -207,7 +208,7 @@ impl Plan {
                 let now = ((row.size - before) * self.unit).min(out.len());
                 let (to, rest) = out.split_at_mut(now);
                 match walk.place() {
-                    Some(place) => self.row(source, row, place, before, to)?,
+                    Some(place) => self.row(source, (row, &runs), place, before, to)?,
                     None => repeat(source.constant, to),
                 }
                 walk.advance();
@@ -217,23 +218,21 @@ impl Plan {
         })
     }
 
-    /// Fills a row from its coordinate `k` on.
+    /// Fills a row from its coordinate `k` on. Its first runs are known.
     fn row(
         &self,
         source: Source<'_>,
-        row: &Dim,
+        (row, runs): (&Dim, &[Run]),
         place: isize,
         mut k: usize,
         mut out: &mut [u8],
     ) -> Result<(), Stopped> {
+        let mut known = if k == 0 { runs.iter() } else { [].iter() };
         while !out.is_empty() {
-            let run = row.run(k);
+            let run = known.next().copied().unwrap_or_else(|| row.run(k));
             let (to, rest) = out.split_at_mut((run.count * self.unit).min(out.len()));
             match run.at {
-                Some(at) => {
-                    let (unit, columns) = (self.unit, to.len() / self.unit);
-                    grid(source.data, Grid { at: place + at, steps: [0, run.step], columns, unit }, to)?;
-                }
+                Some(at) => line(source.data, place + at, run.step, self.unit, to)?,
                 None => repeat(source.constant, to),
             }
             (out, k) = (rest, k + run.count);
@@ -243,6 +242,7 @@ impl Plan {
 }
 
 /// Consecutive coordinates with places in the source at even distances.
+#[derive(Debug, Clone, Copy)]
 struct Run {
     /// The first place; `None` for the constant.
     at: Option<isize>,
@@ -251,6 +251,17 @@ struct Run {
 }
 
 impl Dim {
+    /// The first runs of the axis: of most axes all, one inside and one on either side.
+    fn first_runs(&self) -> SmallVec<[Run; 3]> {
+        let (mut runs, mut k) = (SmallVec::new(), 0);
+        while k < self.size && runs.len() < runs.inline_size() {
+            let run = self.run(k);
+            runs.push(run);
+            k += run.count;
+        }
+        runs
+    }
+
     /// The run that starts at the coordinate `k`.
     #[inline]
     fn run(&self, k: usize) -> Run {
@@ -330,6 +341,37 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Fills `out` with units at even distances.
+fn line(data: &[u8], at: isize, step: isize, unit: usize, out: &mut [u8]) -> Result<(), Stopped> {
+    /// Units that take less time than choosing a loop for them.
+    const FEW: usize = 16;
+    if step == unit as isize || out.len() == unit {
+        let from = usize::try_from(at).ok().and_then(|at| data.get(at..at + out.len()));
+        out.copy_from_slice(from.ok_or(Stopped::OutOfRange)?);
+        return Ok(());
+    }
+    match unit {
+        _ if out.len() > FEW * unit => {}
+        1 => return few::<1>(data, at, step, out),
+        2 => return few::<2>(data, at, step, out),
+        4 => return few::<4>(data, at, step, out),
+        8 => return few::<8>(data, at, step, out),
+        16 => return few::<16>(data, at, step, out),
+        _ => {}
+    }
+    grid(data, Grid { at, steps: [0, step], columns: out.len() / unit, unit }, out)
+}
+
+/// As [`line`], unit by unit.
+fn few<const N: usize>(data: &[u8], mut at: isize, step: isize, out: &mut [u8]) -> Result<(), Stopped> {
+    for to in out.as_chunks_mut::<N>().0 {
+        let from = usize::try_from(at).ok().and_then(|at| data.get(at..)?.first_chunk());
+        *to = *from.ok_or(Stopped::OutOfRange)?;
+        at += step;
+    }
+    Ok(())
+}
+
 /// Units in rows and columns.
 #[derive(Debug, Clone, Copy)]
 struct Grid {
@@ -351,11 +393,6 @@ fn grid(data: &[u8], grid: Grid, out: &mut [u8]) -> Result<(), Stopped> {
     let most = at + ends.iter().map(|end| end.max(&0)).sum::<isize>() + unit as isize;
     if least < 0 || most > data.len() as isize {
         return Err(Stopped::OutOfRange);
-    }
-    if rows == 1 && (right == unit as isize || columns == 1) {
-        let from = usize::try_from(at).ok().and_then(|at| data.get(at..at + out.len()));
-        out.copy_from_slice(from.ok_or(Stopped::OutOfRange)?);
-        return Ok(());
     }
     match unit {
         1 => words::<u8>(data, grid, out),
