@@ -3,12 +3,14 @@
 //! What a position reads along an axis is computed once ([`Span`]). Rows of the input become sums with the weights of the
 //! last axis, and a row of the output is the weighted sum of these: in f64, in the order of the elements, rounded once.
 
+mod affine;
 mod columns;
 mod grid;
 mod nearest;
 mod taps;
 
-pub use grid::{Grid, Padding, affine, sample, sample_nearest};
+pub use affine::affine;
+pub use grid::{Grid, Padding, sample, sample_nearest};
 pub use nearest::nearest;
 pub use taps::{Filter, Span, Window};
 
