@@ -180,11 +180,11 @@ impl Operator for Laid {
 }
 
 impl Laid {
-    /// What a chain gives, in planes if it is needed so.
+    /// What a chain gives, as the layout has it.
     fn chained(&self, mut blocks: Values, call: &Call<'_>) -> Result<Values> {
-        match (self.layout.output, self.layout.channels()) {
-            (None, Some(channels)) => Ok([in_planes(&blocks.take_first()?, channels, call.context())?].into()),
-            _ => Ok(blocks),
+        match self.layout.channels() {
+            Some(channels) => Ok(laid_out(blocks.take_first()?, channels, &self.layout, call.context())?.into()),
+            None => Ok(blocks),
         }
     }
 }
@@ -332,6 +332,11 @@ pub(crate) fn in_planes(value: &Value, channels: usize, context: &Context) -> Re
         dtype => bytes_from_blocks(blocks.bytes(), dtype, channels, positions, to.bytes_mut(), resources)?,
     }
     Ok(to.finish().into())
+}
+
+/// An output of so many channels that is in blocks, in planes if it is needed so.
+pub(crate) fn laid_out(blocks: Value, channels: usize, layout: &Layout, context: &Context) -> Result<Value> {
+    if layout.output.is_some() { Ok(blocks) } else { in_planes(&blocks, channels, context) }
 }
 
 /// Integers of 8 bits in planes as bytes in blocks, which are unsigned: those of int8 are moved by 128.

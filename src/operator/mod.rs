@@ -18,7 +18,7 @@ mod values;
 pub(crate) use axis::Axis;
 pub(crate) use blocks::{
     Blockwise, Constants, Ends, How, InBlocks, Laid, Layout, Pointwise, Windowed, bytes_from_blocks, bytes_to_blocks,
-    image_in_blocks, in_blocks, in_planes, of_channels, output_in_blocks, output_of_in_blocks,
+    image_in_blocks, in_blocks, in_planes, laid_out, of_channels, output_in_blocks, output_of_in_blocks,
 };
 pub(crate) use bytes::{ByteProduct, ByteRows, ByteScale, Floats, Table};
 pub use call::Call;

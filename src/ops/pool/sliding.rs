@@ -169,14 +169,6 @@ impl InBlocksOf {
     }
 }
 
-impl InBlocksOf {
-    /// An output in blocks, or in planes if it is needed so.
-    fn given(&self, y: NewTensor, call: &Call<'_>, layout: &Layout) -> Result<Values> {
-        let y = y.finish().into();
-        Ok(if layout.output.is_some() { y } else { in_planes(&y, self.channels, call.context())? }.into())
-    }
-}
-
 impl Windowed for InBlocksOf {
     fn is_ready(&self, call: &Call<'_>, layout: &Layout) -> bool {
         let room = || -> Result<usize> {
@@ -202,7 +194,7 @@ impl Windowed for InBlocksOf {
             let plan = self.of_bytes(x.bytes(), &axes)?.plan(images, call.resources())?;
             let mut scratch = call.scratch::<u32>(plan.scratch())?;
             plan.run(y.bytes_mut(), scratch.elements_mut(), call.resources())?;
-            return self.given(y, call, layout);
+            return Ok(laid_out(y.finish().into(), self.channels, layout, call.context())?.into());
         }
         let each = self.each(x.as_slice()?, &axes);
         let planned = each.plan(images, call.resources())?;
@@ -226,7 +218,7 @@ impl Windowed for InBlocksOf {
             }
             _ => blocks::greatest(&planned, &f32::extreme::<false>(), to, scratch, call.resources())?,
         }
-        self.given(y, call, layout)
+        Ok(laid_out(y.finish().into(), self.channels, layout, call.context())?.into())
     }
 }
 
