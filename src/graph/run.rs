@@ -86,15 +86,14 @@ impl Graph {
     ) -> Result<Option<Frame<'g>>> {
         for (at, node) in self.nodes.iter().enumerate().skip(first) {
             context.next_node(node.inputs.len() + node.outputs.len())?;
-            let sources = self.sources(feeds, slots);
             if let Some(watch) = watch.as_mut().filter(|watch| node.is_whole(&***watch)) {
-                node.starts(&sources, &mut **watch)?;
+                node.starts(&self.sources(feeds, slots), &mut **watch)?;
             }
             match &node.operator {
                 Runs::Plain(operator) => {
-                    // Values stay where the operator wrote them until they are in their slots: moving them takes as long as
-                    // a small node.
-                    let mut ran = node.run(&**operator, sources, context);
+                    // Sources and values stay where they were written: moving them takes as long as a small node.
+                    let mut call = node.call(self.sources(feeds, slots), context);
+                    let mut ran = node.run(&**operator, &mut call);
                     if let Ok(values) = &mut ran {
                         node.finish(values, slots, context, watch)?;
                     }
@@ -104,9 +103,9 @@ impl Graph {
                 }
                 Runs::Fused(fused) => {
                     let parts = watch.as_ref().is_some_and(|watch| !watch.whole());
-                    let mut values = if !parts && fused.operator.fits(&node.call(self.sources(feeds, slots), context)) {
-                        let ran = node.run(&*fused.operator, self.sources(feeds, slots), context);
-                        ran.map_err(|error| self.blame(at, error))?
+                    let mut call = node.call(self.sources(feeds, slots), context);
+                    let mut values = if !parts && fused.operator.fits(&call) {
+                        node.run(&*fused.operator, &mut call).map_err(|error| self.blame(at, error))?
                     } else {
                         let layout = fused.operator.layout();
                         let watch = if parts || layout.is_none() { &mut *watch } else { &mut None };
@@ -118,7 +117,7 @@ impl Graph {
                     }
                 }
                 Runs::Control(bodies) => {
-                    let started = node.start(&*bodies.control, sources, context);
+                    let started = node.start(&*bodies.control, self.sources(feeds, slots), context);
                     match started.map_err(|error| self.blame(at, error))? {
                         (Step::Done(mut values), _) => node.finish(&mut values, slots, context, watch)?,
                         (Step::Enter { body, feeds: given }, resume) => {
@@ -206,11 +205,11 @@ impl Graph {
 
 impl Node {
     #[inline]
-    fn run(&self, operator: &dyn Operator, sources: Sources<'_>, context: &Context) -> Result<Values> {
-        let types = if self.open { Some(self.check_inputs(&sources)?) } else { None };
-        let mut ran = operator.run(&mut self.call(sources, context));
+    fn run(&self, operator: &dyn Operator, call: &mut Call<'_>) -> Result<Values> {
+        let types = if self.open { Some(self.check_inputs(&call.sources)?) } else { None };
+        let mut ran = operator.run(call);
         if let Ok(values) = &mut ran {
-            self.check_outputs(values, types, context)?;
+            self.check_outputs(values, types, call.context)?;
         }
         ran
     }
@@ -306,11 +305,12 @@ impl Node {
         }
         for (output, value) in self.outputs.iter().zip(values.iter_mut()) {
             if let Some(held) = output.slot.and_then(|slot| slots.0.get_mut(slot as usize)) {
-                std::mem::swap(held, value);
+                *held = value.take();
             }
         }
         for slot in &self.release {
-            if let Some(value) = slots.take(*slot) {
+            let held = slots.0.get_mut(*slot as usize);
+            if let Some(Some(value)) = held.map(Option::take) {
                 value.release(&context.memory);
             }
         }

@@ -223,11 +223,14 @@ impl Memory {
 
     /// Keeps a buffer for reuse. If others hold it too, it stops counting instead.
     pub(super) fn give(&self, mut buffer: Arc<Buffer>) {
-        let Some(own) = Arc::get_mut(&mut buffer) else { return self.hand_out(&buffer.lease) };
-        if own.lease.counted.load(Relaxed) == 0 {
-            match self.lease(own.words.capacity()) {
-                Ok(lease) => own.lease = lease,
-                Err(_) => return free(buffer),
+        // Looked at before it is locked, which takes as long as all the rest.
+        if Arc::strong_count(&buffer) > 1 {
+            return self.hand_out(&buffer.lease);
+        }
+        if buffer.lease.counted.load(Relaxed) == 0 {
+            match (self.lease(buffer.words.capacity()), Arc::get_mut(&mut buffer)) {
+                (Ok(lease), Some(own)) => own.lease = lease,
+                _ => return free(buffer),
             }
         }
         let ledger = &*self.ledger;

@@ -30,7 +30,10 @@ use std::sync::Arc;
 use text::Text;
 
 /// The dimensions of a tensor, inline up to rank 6.
-pub(crate) type Shape = SmallVec<[usize; 6]>;
+pub(crate) type Shape = SmallVec<[usize; INLINE]>;
+
+/// Dimensions that take no allocation.
+const INLINE: usize = 6;
 
 /// A tensor: an element type, a shape, and the elements in row-major order. Cheap to clone: the elements are shared.
 ///
@@ -201,8 +204,8 @@ impl Tensor {
     /// As [`Tensor::recycle`] during a run: memory that others hold counts until they drop it.
     #[inline(always)]
     pub(crate) fn release(self, memory: &Memory) {
-        if let Data::Own(mut buffer) = self.data
-            && Arc::get_mut(&mut buffer).is_some()
+        if let Data::Own(buffer) = self.data
+            && Arc::strong_count(&buffer) == 1
         {
             memory.give(buffer);
         }
@@ -374,18 +377,19 @@ fn wrong_type(dtype: DType, asked: &str) -> Error {
 /// The concatenated dimensions of several shapes.
 #[inline]
 pub(crate) fn shape_of<const N: usize>(parts: [&[usize]; N]) -> Shape {
-    let mut dims = [0; 6];
-    let mut rank = 0;
+    let rank = parts.iter().map(|part| part.len()).sum();
+    if rank > INLINE {
+        return parts.concat().into();
+    }
+    // Written where they stay: reading what was just written in pieces takes longer than all the rest.
+    let mut shape = Shape::from_buf_and_len([0; INLINE], rank);
+    let mut places = shape.iter_mut();
     for part in parts {
-        for dim in part {
-            match dims.get_mut(rank) {
-                Some(place) => *place = *dim,
-                None => return parts.concat().into(),
-            }
-            rank += 1;
+        for (dim, place) in part.iter().zip(&mut places) {
+            *place = *dim;
         }
     }
-    Shape::from_buf_and_len(dims, rank)
+    shape
 }
 
 impl Clone for Tensor {
