@@ -1,7 +1,7 @@
 //! Filters over images: what the convolutions of several families share.
 
 use super::product::{Matrix, Multiply, Weights, multiply};
-use super::windows::{WindowAttributes, Windows, one_or_more};
+use super::windows::{Kernel, WindowAttributes, Windows, one_or_more};
 use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
 use crate::operator::{Call, Inference, Node, Values};
@@ -73,10 +73,11 @@ impl Filters {
             return Err(facts.unequal_ranks(*x, *w));
         }
         let ([batch, channels, image @ ..], [count, of_each, ..]) = (images, filters) else { return Ok(None) };
-        let (x, name) = (quote(facts.input_name(*x)), facts.input_name(*w));
+        let name = facts.input_name(*w);
         if let (Some(have), Some(each)) = (channels.fixed(), of_each.fixed())
             && Some(have) != groups.checked_mul(each)
         {
+            let x = quote(facts.input_name(*x));
             let text = format!("{x} has {have} channels, but the filters of {groups} groups have {each} each");
             return Err(Error::input(text).parameter(name).axis(1).value(have));
         }
@@ -96,7 +97,7 @@ impl Filters {
     }
 
     /// The sizes of the filters along `count` axes, as far as they are known.
-    pub(super) fn kernel(&self, facts: &Inference<'_>, count: usize) -> Result<Vec<Option<i64>>> {
+    pub(super) fn kernel(&self, facts: &Inference<'_>, count: usize) -> Result<Kernel> {
         self.attributes.kernel_of(facts, self.w, count)
     }
 
@@ -134,7 +135,7 @@ impl Filters {
     /// the filters.
     pub(super) fn of_image(&self, filters: &[usize], image: &[usize]) -> Result<([Axis; 3], [usize; 3])> {
         let beyond = || Error::input("the output has more windows than can be counted");
-        let kernel: Vec<Option<i64>> = filters.iter().skip(2).map(|size| i64::try_from(*size).ok()).collect();
+        let kernel: Kernel = filters.iter().skip(2).map(|size| i64::try_from(*size).ok()).collect();
         self.attributes.of_image(&kernel, image)?.ok_or_else(beyond)
     }
 }

@@ -18,6 +18,9 @@ pub(super) struct WindowAttributes {
     ceil: bool,
 }
 
+/// The sizes of windows along some axes, as far as they are known.
+pub(super) type Kernel = SmallVec<[Option<i64>; 3]>;
+
 /// Windows that slide along the axes behind the batch and the channels.
 #[derive(Debug)]
 pub(super) struct Windows {
@@ -72,15 +75,15 @@ impl WindowAttributes {
     }
 
     /// The sizes of the windows along `count` axes, as far as they are known: the attribute `kernel_shape`.
-    pub(super) fn kernel(&self, count: usize) -> Result<Vec<Option<i64>>> {
+    pub(super) fn kernel(&self, count: usize) -> Result<Kernel> {
         match *self.kernel.list {
-            [] => Ok(vec![None; count]),
+            [] => Ok(SmallVec::from_elem(None, count)),
             _ => Ok(self.kernel.each(count)?.into_iter().map(Some).collect()),
         }
     }
 
     /// As [`WindowAttributes::kernel`], of the filters in the input `w`: their last `count` dimensions, which must be equal.
-    pub(super) fn kernel_of(&self, facts: &Inference<'_>, w: usize, count: usize) -> Result<Vec<Option<i64>>> {
+    pub(super) fn kernel_of(&self, facts: &Inference<'_>, w: usize, count: usize) -> Result<Kernel> {
         let filters = facts.dims(w).unwrap_or_default();
         let sizes = filters.get(filters.len().saturating_sub(count)..).unwrap_or_default();
         let mut kernel = self.kernel(count)?;
@@ -130,7 +133,7 @@ impl WindowAttributes {
             return Ok(None);
         };
         let windows = self.windows(kernel)?;
-        let dims: Vec<Dim> = image.iter().copied().map(Dim::Fixed).collect();
+        let dims: SmallVec<[Dim; 3]> = image.iter().copied().map(Dim::Fixed).collect();
         let Some(counts) = Dim::sizes(&windows.counts(&dims)) else { return Ok(None) };
         let (mut axes, mut all) = ([Axis::ROW; 3], [1; 3]);
         let own = axes.iter_mut().zip(&mut all).skip(outer).zip(windows.axes(image, &counts)?.into_iter().zip(counts));
@@ -141,7 +144,7 @@ impl WindowAttributes {
 
 impl Windows {
     /// The number of windows along each of the spatial axes, as far as it is known.
-    pub(super) fn counts(&self, dims: &[Dim]) -> Vec<Dim> {
+    pub(super) fn counts(&self, dims: &[Dim]) -> SmallVec<[Dim; 3]> {
         let count = |(along, dim): (&Along, &Dim)| {
             let count = Formula::of(dim).and_then(|size| along.count(&size, self.ceil));
             count
@@ -287,10 +290,10 @@ impl Numbers {
     }
 
     /// A number for each of `count` places.
-    pub(super) fn each(&self, count: usize) -> Result<Vec<i64>> {
+    pub(super) fn each(&self, count: usize) -> Result<SmallVec<[i64; 6]>> {
         match self.list.len() {
-            0 => Ok(vec![self.least; count]),
-            own if own == count => Ok(self.list.clone()),
+            0 => Ok(SmallVec::from_elem(self.least, count)),
+            own if own == count => Ok(SmallVec::from_slice(&self.list)),
             own => {
                 let text = format!("{} has {own} numbers: {count} are needed", self.name);
                 Err(Error::model(text).attribute(self.name).size(own))
@@ -300,7 +303,7 @@ impl Numbers {
 }
 
 /// An attribute with a number for each of `count` places, which must be at least `least`: if it isn't given, all are that.
-pub(super) fn list(node: &Node<'_>, name: &'static str, count: usize, least: i64) -> Result<Vec<i64>> {
+pub(super) fn list(node: &Node<'_>, name: &'static str, count: usize, least: i64) -> Result<SmallVec<[i64; 6]>> {
     Numbers::of(node, name, least)?.each(count)
 }
 

@@ -9,9 +9,14 @@ use std::sync::Arc;
 /// A whole number that follows from symbols: `past + seq`, `2*N`, `H*W - 1`. Equal formulas are equal numbers; different
 /// ones may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Formula {
-    /// Products that are added up: different ones, in order, none of them 0 times.
-    terms: Arc<[Term]>,
+pub struct Formula(Kind);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    /// No symbols: runs compute with these, so they take no allocation.
+    Number(i64),
+    /// Products that are added up, of which at least one has symbols: different ones, in order, none of them 0 times.
+    Sum(Arc<[Term]>),
 }
 
 /// A number times symbols, in order. A quotient that leaves a remainder is a symbol of its own.
@@ -40,39 +45,52 @@ impl Formula {
 
     fn symbol(name: &str) -> Formula {
         let symbols = [name.into()].into_iter().collect();
-        Formula { terms: [Term { symbols, times: 1 }].into() }
+        Formula(Kind::Sum([Term { symbols, times: 1 }].into()))
     }
 
     pub(super) fn memory(&self) -> usize {
-        let symbols =
-            self.terms.iter().flat_map(|term| &term.symbols).map(|symbol| 2 * size_of::<Arc<str>>() + symbol.len());
-        size_of::<Formula>() + self.terms.len() * size_of::<Term>() + symbols.sum::<usize>()
+        let Kind::Sum(terms) = &self.0 else { return size_of::<Formula>() };
+        let symbols = terms.iter().flat_map(|term| &term.symbols);
+        let symbols = symbols.map(|symbol| 2 * size_of::<Arc<str>>() + symbol.len());
+        size_of::<Formula>() + terms.len() * size_of::<Term>() + symbols.sum::<usize>()
+    }
+
+    /// The products that are added up: none for 0.
+    fn terms(&self) -> Terms {
+        match &self.0 {
+            Kind::Number(number) => {
+                let term = Term { symbols: SmallVec::new(), times: *number };
+                Some(term).filter(|_| *number != 0).into_iter().collect()
+            }
+            Kind::Sum(terms) => terms.iter().cloned().collect(),
+        }
     }
 
     /// The number, if it depends on no symbol.
     pub(crate) fn number(&self) -> Option<i64> {
-        match &*self.terms {
-            [] => Some(0),
-            [term] if term.symbols.is_empty() => Some(term.times),
-            _ => None,
-        }
+        if let Kind::Number(number) = self.0 { Some(number) } else { None }
     }
 
     /// The dimension of this size.
     pub(crate) fn dim(&self) -> Dim {
-        match (self.number(), &*self.terms) {
-            (Some(size), _) => usize::try_from(size).map_or(Dim::Unknown, Dim::Fixed),
-            (None, [Term { symbols, times: 1 }]) if symbols.len() == 1 => {
-                Dim::Symbol(symbols.first().map(|name| name.to_string()).unwrap_or_default())
-            }
-            _ => Dim::Formula(self.clone()),
+        match &self.0 {
+            Kind::Number(size) => Dim::of(*size),
+            Kind::Sum(terms) => match &**terms {
+                [Term { symbols, times: 1 }] if symbols.len() == 1 => {
+                    Dim::Symbol(symbols.first().map(|name| name.to_string()).unwrap_or_default())
+                }
+                _ => Dim::Formula(self.clone()),
+            },
         }
     }
 
     /// The sum; `None` if it is too long, or beyond int64.
     pub(crate) fn plus(&self, other: &Formula) -> Option<Formula> {
-        let mut sum = Sum(self.terms.iter().cloned().collect());
-        other.terms.iter().try_for_each(|term| sum.add(term.clone()))?;
+        if let (Kind::Number(own), Kind::Number(other)) = (&self.0, &other.0) {
+            return own.checked_add(*other).map(Formula::from);
+        }
+        let mut sum = Sum(self.terms());
+        other.terms().into_iter().try_for_each(|term| sum.add(term))?;
         Some(sum.finish())
     }
 
@@ -83,9 +101,12 @@ impl Formula {
 
     /// The product, as [`Formula::plus`].
     pub(crate) fn times(&self, other: &Formula) -> Option<Formula> {
-        let mut product = Sum::default();
-        for own in &*self.terms {
-            for other in &*other.terms {
+        if let (Kind::Number(own), Kind::Number(other)) = (&self.0, &other.0) {
+            return own.checked_mul(*other).map(Formula::from);
+        }
+        let (mut product, others) = (Sum::default(), other.terms());
+        for own in self.terms() {
+            for other in &others {
                 let mut symbols = own.symbols.clone();
                 symbols.extend(other.symbols.iter().cloned());
                 symbols.sort();
@@ -100,29 +121,28 @@ impl Formula {
 
     /// The quotient, if it leaves no remainder whatever the symbols are. A divisor that is a sum must be equal.
     pub(crate) fn over(&self, other: &Formula) -> Option<Formula> {
-        let divisor = match &*other.terms {
+        let others = other.terms();
+        let divisor = match &*others {
             [] => return None,
             [term] => term,
             _ => return (self == other).then(|| Formula::from(1)),
         };
         let mut quotient = Sum::default();
-        for term in &*self.terms {
-            let mut symbols = term.symbols.clone();
+        for Term { mut symbols, times } in self.terms() {
             for symbol in &divisor.symbols {
                 symbols.remove(symbols.iter().position(|own| own == symbol)?);
             }
-            let times = term.times.checked_div(divisor.times)?;
-            if term.times.checked_rem(divisor.times)? != 0 {
+            if times.checked_rem(divisor.times)? != 0 {
                 return None;
             }
-            quotient.add(Term { symbols, times })?;
+            quotient.add(Term { symbols, times: times.checked_div(divisor.times)? })?;
         }
         Some(quotient.finish())
     }
 
     /// Whether it is certainly not below 0, as no symbol is.
     pub(crate) fn is_size(&self) -> bool {
-        self.terms.iter().all(|term| term.times >= 0)
+        self.terms().iter().all(|term| term.times >= 0)
     }
 
     /// The larger one of two numbers, if it is certain which one is.
@@ -175,7 +195,9 @@ impl Formula {
 
 /// A formula that is being made.
 #[derive(Default)]
-struct Sum(SmallVec<[Term; Formula::TERMS]>);
+struct Sum(Terms);
+
+type Terms = SmallVec<[Term; Formula::TERMS]>;
 
 impl Sum {
     fn add(&mut self, term: Term) -> Option<()> {
@@ -195,24 +217,28 @@ impl Sum {
     }
 
     fn finish(self) -> Formula {
-        Formula { terms: self.0.into_iter().collect() }
+        match &*self.0 {
+            [] => Formula::from(0),
+            [Term { symbols, times }] if symbols.is_empty() => Formula::from(*times),
+            _ => Formula(Kind::Sum(self.0.into_iter().collect())),
+        }
     }
 }
 
 impl From<i64> for Formula {
     fn from(number: i64) -> Formula {
-        let term = Term { symbols: SmallVec::new(), times: number };
-        Formula { terms: Some(term).filter(|_| number != 0).into_iter().collect() }
+        Formula(Kind::Number(number))
     }
 }
 
 impl Display for Formula {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.terms.is_empty() {
-            return f.write_str("0");
-        }
+        let terms = match &self.0 {
+            Kind::Number(number) => return write!(f, "{number}"),
+            Kind::Sum(terms) => terms,
+        };
         // What is subtracted comes after what is added, and a number at the end.
-        let mut terms: SmallVec<[&Term; Formula::TERMS]> = self.terms.iter().collect();
+        let mut terms: SmallVec<[&Term; Formula::TERMS]> = terms.iter().collect();
         terms.sort_by_key(|term| (term.symbols.is_empty(), term.times < 0));
         for (k, Term { symbols, times }) in terms.into_iter().enumerate() {
             f.write_str(match (k, *times < 0) {

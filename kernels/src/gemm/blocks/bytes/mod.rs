@@ -344,6 +344,7 @@ impl BytesPlan<'_> {
             self.settle(task, waiting, lookout)?;
             waiting.apart = loops.filters;
         }
+        waiting.open.reserve(loops.lanes - waiting.open.len());
         let columns = band.columns.len().max(1);
         let first = band.number(rows.start, band.columns.start);
         for [place, filter] in room.doubts.take() {

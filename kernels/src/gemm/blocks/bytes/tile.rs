@@ -99,7 +99,8 @@ pub(super) struct Loops {
     pub(super) settle: Settle,
 }
 
-/// Writes the sums of some steps of a tile, and adds the magnitudes to others that they have at some checks before.
+/// Writes the sums of some steps of a tile, and the sums of the magnitudes that they have at some checks before, if there are
+/// any.
 ///
 /// # Safety
 /// See [`Tile`]; the processor must have what the vectors need.
@@ -159,7 +160,9 @@ impl Loops {
             } else {
                 let (mut step, mut first) = (0, 0);
                 for (check, Check { end, .. }) in tile.checks.iter().enumerate().filter(|(_, check)| check.last) {
-                    room.sizes.0.fill(MaybeUninit::new(0));
+                    if first == check {
+                        room.sizes.0.fill(MaybeUninit::new(0));
+                    }
                     sums(tile, step..*end, first..check, [&mut room.part, &mut room.sizes]);
                     (self.after.join)(tile, places, check, room);
                     (step, first) = (*end, check + 1);
@@ -204,9 +207,10 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
                 break;
             }
             each_place!(sums, |place, sums| for (at, sum) in sums.iter().enumerate() {
-                let less = tile.numbers.less::<V>(check, at * V::COUNT);
+                let own = sum.add(tile.numbers.less(check, at * V::COUNT)).sizes();
                 let size = sizes.add((place * W + at) * V::COUNT);
-                V::load(size).add(sum.add(less).sizes()).store(size);
+                let all = if check == checks.start { own } else { V::load(size).add(own) };
+                all.store(size);
             });
         }
         for (at, sum) in sums.as_flattened().iter().enumerate() {
