@@ -41,6 +41,11 @@ impl Format {
         }
     }
 
+    /// Whether it is an integer or a bool.
+    pub const fn is_integer(self) -> bool {
+        matches!(self, Format::Signed(_) | Format::Unsigned(_) | Format::Bool)
+    }
+
     /// The bytes that an element takes.
     pub const fn size(self) -> usize {
         self.bits().div_ceil(8)

@@ -48,6 +48,16 @@ pub fn convert(work: Conversion, elements: &[u8], out: &mut [u8], resources: Res
                 half.widen_quietly(cast_slice(elements), cast_slice_mut(out));
                 return Ok(());
             }
+            (from, Format::Bool) if from.is_integer() && from.size() == 1 => {
+                map(elements, out, |byte| u8::from(byte != 0));
+                return Ok(());
+            }
+            // Modulo 2^bits the sign makes no difference.
+            (from, to) if from.is_integer() && to.is_integer() && from.size() == to.size() => {
+                out.copy_from_slice(elements);
+                integer::cut(to, out);
+                return Ok(());
+            }
             _ => {}
         }
         let mut room = [0; BLOCK];
@@ -110,9 +120,7 @@ fn exact<'a>(from: Format, elements: &'a [u8], room: &'a mut [u32; BLOCK]) -> Ex
 
 fn widened<'a, S: Pod + Into<i32>>(elements: &[S], room: &'a mut [u32; BLOCK]) -> &'a [i32] {
     let numbers = first(room, elements.len());
-    for (to, element) in numbers.iter_mut().zip(elements) {
-        *to = (*element).into();
-    }
+    map(elements, numbers, S::into);
     numbers
 }
 

@@ -68,7 +68,7 @@ fn to_odd<'a>(numbers: Exact<'a>, room: &'a mut [f32; BLOCK]) -> &'a [f32] {
             numbers.len()
         }
         Exact::I32(numbers) => {
-            map(numbers, room, |number: i32| odd_integer(number < 0, number.unsigned_abs().into()));
+            map(numbers, room, |number: i32| odd(number.into()));
             numbers.len()
         }
         Exact::I64(numbers) => {
@@ -76,7 +76,7 @@ fn to_odd<'a>(numbers: Exact<'a>, room: &'a mut [f32; BLOCK]) -> &'a [f32] {
             numbers.len()
         }
         Exact::U32(numbers) => {
-            map(numbers, room, |number: u32| odd_integer(false, number.into()));
+            map(numbers, room, |number: u32| odd(number.into()));
             numbers.len()
         }
         Exact::U64(numbers) => {
