@@ -288,13 +288,7 @@ fn spread_body<T: Pod>(rows: Repeated, from: &[T], mut to: &mut [T]) {
 /// Fills the beginning of a buffer with copies of an element.
 fn fill(to: &mut [u8], bytes: &[u8], at: usize, size: usize, count: usize) {
     let (Some(to), Some(element)) = (to.get_mut(..count * size), bytes.get(at * size..(at + 1) * size)) else { return };
-    match (size, element) {
-        (1, [element]) => to.fill(*element),
-        (4, _) if let ([element], Ok(to)) = (cast_slice::<u8, u32>(element), bytemuck::try_cast_slice_mut(to)) => {
-            to.fill(*element);
-        }
-        _ => to.chunks_exact_mut(size).for_each(|to| to.copy_from_slice(element)),
-    }
+    rows_of(element, size, count, to);
 }
 
 #[cfg(test)]
