@@ -1,28 +1,28 @@
 //! Inverse trigonometric functions, in `f64` for either type.
 
-use super::{Real, near_zero, polynomial, sum};
+use super::{Real, polynomial, sum};
 use std::f64::consts::{FRAC_PI_2, PI};
 
 #[inline(always)]
 pub fn asin<T: Real>(x: T) -> T {
     let a = x.to_f64().abs();
-    let y = if a <= 0.5 {
-        near_zero(a, ASIN)
-    } else {
-        let (root, rest) = complement(a);
-        let (high, low) = sum(FRAC_PI_2, -2.0 * root);
-        high + (low + (0.5 * PI_LOW - 2.0 * rest))
-    };
+    let small = a <= 0.5;
+    let (square, series) = series(a, small);
+    let (root, rest) = complement(square, series);
+    let (high, low) = sum(FRAC_PI_2, -2.0 * root);
+    let large = high + (low + (0.5 * PI_LOW - 2.0 * rest));
+    let y = if small { (a * square).mul_add(series, a) } else { large };
     T::of(y.copysign(x.to_f64()))
 }
 
 #[inline(always)]
 pub fn acos<T: Real>(x: T) -> T {
     let x = x.to_f64();
-    let square = x * x;
+    let a = x.abs();
+    let (square, series) = series(a, a <= 0.5);
     let (high, low) = sum(FRAC_PI_2, -x);
-    let middle = high + (low + (x * square).mul_add(-polynomial(square, ASIN), 0.5 * PI_LOW));
-    let (root, rest) = complement(x.abs());
+    let middle = high + (low + (x * square).mul_add(-series, 0.5 * PI_LOW));
+    let (root, rest) = complement(square, series);
     let (high, low) = sum(PI, -2.0 * root);
     let left = high + (low + (PI_LOW - 2.0 * rest));
     let right = 2.0 * (root + rest);
@@ -35,13 +35,19 @@ pub fn acos<T: Real>(x: T) -> T {
     })
 }
 
-/// asin(sqrt((1 - a) / 2)) = root + rest, a in [1/2, 1]. NaN beyond 1.
+/// The square of `a`, or that of the sine of half the angle whose cosine it is; and the series of this square.
 #[inline(always)]
-fn complement(a: f64) -> (f64, f64) {
-    let square = 0.5 - 0.5 * a;
+fn series(a: f64, small: bool) -> (f64, f64) {
+    let square = if small { a * a } else { 0.5 - 0.5 * a };
+    (square, polynomial(square, ASIN))
+}
+
+/// asin(sqrt(square)) = root + rest, for (1 - a) / 2, a in [1/2, 1], and its series. NaN beyond 1.
+#[inline(always)]
+fn complement(square: f64, series: f64) -> (f64, f64) {
     let root = square.sqrt();
     let low = root.mul_add(-root, square) / (root + root + f64::MIN_POSITIVE);
-    (root, (root * square).mul_add(polynomial(square, ASIN), low))
+    (root, (root * square).mul_add(series, low))
 }
 
 #[inline(always)]
