@@ -20,6 +20,9 @@ pub struct Channels<'a> {
 /// Elements that are computed at a time.
 const BLOCK: usize = 256;
 
+/// Elements that stay in registers meanwhile.
+const HELD: usize = 64;
+
 /// Fills `out` with the elements of `data`, each shifted and scaled as its channel says.
 pub fn scale<S: Stored<f64>>(
     data: &[S],
@@ -56,14 +59,22 @@ for_each_level! {
 
 #[inline(always)]
 fn scale_run_body<S: Stored<f64>>(data: &[S], mean: f64, factor: f64, bias: f64, out: &mut [S]) {
-    let mut numbers = [0f64; BLOCK];
-    for (from, to) in data.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-        S::load(from, &mut numbers);
-        for number in numbers.iter_mut().take(from.len()) {
-            *number = (*number - mean) * factor + bias;
-        }
-        S::store(&numbers, to);
+    let ((blocks, rest), (outs, rest_out)) = (data.as_chunks::<HELD>(), out.as_chunks_mut::<HELD>());
+    for (from, to) in blocks.iter().zip(outs) {
+        scale_some(from, mean, factor, bias, to);
     }
+    scale_some(rest, mean, factor, bias, rest_out);
+}
+
+/// Of at most [`HELD`] elements.
+#[inline(always)]
+fn scale_some<S: Stored<f64>>(from: &[S], mean: f64, factor: f64, bias: f64, to: &mut [S]) {
+    let mut numbers = [0f64; HELD];
+    S::load(from, &mut numbers);
+    for number in &mut numbers {
+        *number = (*number - mean) * factor + bias;
+    }
+    S::store(&numbers, to);
 }
 
 /// As [`scale`], of images in [blocks](crate::gemm::blocks) of channels: there are numbers for all channels of a block.
