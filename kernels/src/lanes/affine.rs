@@ -60,8 +60,33 @@ for_each_level! {
     fn both<T: Number>(elements: &[T], values: (&[T], &[T]), first: usize, out: &mut [T]) -> () = both_body::<T>;
 }
 
+/// As [`both`], where each value is for `run` elements.
+fn both_in_runs<T: Number>(
+    mut elements: &[T],
+    (scales, biases): (&[T], &[T]),
+    run: usize,
+    mut first: usize,
+    mut out: &mut [T],
+) {
+    if run == 1 {
+        return both(elements, (scales, biases), first, out);
+    }
+    while !elements.is_empty() && !out.is_empty() {
+        let (k, len) = (first / run % scales.len().max(1), (run - first % run).min(elements.len()).min(out.len()));
+        let ((x, x_rest), (to, to_rest)) = (elements.split_at(len), out.split_at_mut(len));
+        both(x, (scales.get(k..=k).unwrap_or(&[]), biases.get(k..=k).unwrap_or(&[])), 0, to);
+        (elements, out, first) = (x_rest, to_rest, first + len);
+    }
+}
+
 #[inline(always)]
 fn both_body<T: Number>(mut elements: &[T], (scales, biases): (&[T], &[T]), first: usize, mut out: &mut [T]) {
+    if let ([scale], [bias]) = (scales, biases) {
+        for (to, x) in out.iter_mut().zip(elements) {
+            *to = x.times(*scale).plus(*bias);
+        }
+        return;
+    }
     let count = scales.len().max(1);
     let mut at = first % count;
     while !elements.is_empty() && !out.is_empty() {
@@ -111,10 +136,10 @@ fn affine_part<T: Number>(
         && let Some(out) = to.direct_mut(out)
     {
         if let Some(bias) = shift_by
-            && let (Some(scales), Some(biases)) = (scale_by.each(), bias.each())
-            && scales.len() == biases.len()
+            && let (Some(scales), Some(biases)) = (scale_by.values.direct(), bias.values.direct())
+            && (scale_by.run, scales.len()) == (bias.run, biases.len())
         {
-            return both(elements, (scales, biases), first, out);
+            return both_in_runs(elements, (scales, biases), scale_by.run, first, out);
         }
         out.copy_from_slice(elements);
         scale_by.combine(first, out, scale);
@@ -139,12 +164,7 @@ fn affine_part<T: Number>(
     }
 }
 
-impl<'a, T: Number> Values<'a, T> {
-    /// The values, if they are several numbers, one for each element.
-    fn each(self) -> Option<&'a [T]> {
-        self.values.direct().filter(|values| self.run == 1 && values.len() > 1)
-    }
-
+impl<T: Number> Values<'_, T> {
     /// Combines elements, of which the first has the number `first`, with their values.
     fn combine(self, first: usize, mut elements: &mut [T], with: fn(&mut [T], &[T])) {
         let (mut at, values) = (first, self.count);
