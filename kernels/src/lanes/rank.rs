@@ -15,23 +15,33 @@ impl<T: Number, const LEAST: bool> Pick<T> for First<T, LEAST> {
     type Beside = i64;
 
     fn of(&self, lane: &[T], values: &mut [T], indices: &mut [i64], stop: Option<&Stop>) -> Result<(), Stopped> {
-        let (mut heap, room) = (Heap { order: &self.0, lane, indices, len: 0 }, values.len());
-        for at in between_looks(lane.len(), stop) {
-            for at in at? {
-                heap.add(at as i64, room);
-            }
-        }
-        // The last of those that are left goes to the end.
-        while heap.len > 1 {
-            heap.len -= 1;
-            heap.indices.swap(0, heap.len);
-            heap.sink();
-            if heap.len.is_multiple_of(BETWEEN_LOOKS) {
+        let room = values.len().min(indices.len()).min(lane.len());
+        let mut heap = Heap { order: &self.0, values, indices };
+        let (first, others) = lane.split_at(room);
+        for (at, &value) in first.iter().enumerate() {
+            heap.add(at, (value, at as i64));
+            if at.is_multiple_of(BETWEEN_LOOKS) {
                 lookout::look(stop)?;
             }
         }
-        for (value, index) in values.iter_mut().zip(indices) {
-            *value = lane.get(*index as usize).copied().unwrap_or(T::ZERO);
+        for at in between_looks(others.len(), stop) {
+            let at = at?;
+            let numbers = (room + at.start) as i64..;
+            for (&value, index) in others.get(at).unwrap_or(&[]).iter().zip(numbers) {
+                // Of equal elements those that came before stay.
+                if heap.values.first().is_some_and(|last| self.0.precedes(value, *last)) {
+                    heap.sink(room, (value, index));
+                }
+            }
+        }
+        // The last of those that are left goes to the end.
+        for end in (1..room).rev() {
+            let (last, own) = (heap.get(0), heap.get(end));
+            heap.set(end, last);
+            heap.sink(end, own);
+            if end.is_multiple_of(BETWEEN_LOOKS) {
+                lookout::look(stop)?;
+            }
         }
         Ok(())
     }
@@ -40,62 +50,67 @@ impl<T: Number, const LEAST: bool> Pick<T> for First<T, LEAST> {
 /// Elements that are put in order between two looks whether to stop.
 const BETWEEN_LOOKS: usize = 1 << 10;
 
-/// Indices of elements of a lane, that of the last one at the top.
+/// Elements and their indices, the last one at the top.
 struct Heap<'a, T, const LEAST: bool> {
     order: &'a Extreme<T, LEAST>,
-    lane: &'a [T],
+    values: &'a mut [T],
     indices: &'a mut [i64],
-    len: usize,
 }
 
 impl<T: Number, const LEAST: bool> Heap<'_, T, LEAST> {
     /// Whether an element comes before another.
     #[inline(always)]
-    fn precedes(&self, a: i64, b: i64) -> bool {
-        match (self.lane.get(a as usize), self.lane.get(b as usize)) {
-            (Some(x), Some(y)) => self.order.precedes(*x, *y) || a < b && !self.order.precedes(*y, *x),
-            _ => false,
-        }
+    fn precedes(&self, (x, a): (T, i64), (y, b): (T, i64)) -> bool {
+        self.order.precedes(x, y) | (a < b) & !self.order.precedes(y, x)
     }
 
-    /// Adds an element. If there is no room, the last of all is left out.
+    /// An element, of which there is one.
     #[inline(always)]
-    fn add(&mut self, index: i64, room: usize) {
-        if self.len < room {
-            let mut at = self.len;
-            self.len += 1;
-            self.indices.get_mut(at).into_iter().for_each(|to| *to = index);
-            while let (Some(&own), Some(above)) = (self.indices.get(at), at.checked_sub(1).map(|at| at / 2)) {
-                match self.indices.get(above) {
-                    Some(other) if self.precedes(*other, own) => self.indices.swap(at, above),
-                    _ => return,
-                }
-                at = above;
-            }
-        } else if self.indices.first().is_some_and(|last| self.precedes(index, *last)) {
-            self.indices.first_mut().into_iter().for_each(|last| *last = index);
-            self.sink();
+    fn get(&self, at: usize) -> (T, i64) {
+        let (value, index) = (self.values.get(at), self.indices.get(at));
+        (value.copied().unwrap_or(T::ZERO), index.copied().unwrap_or(0))
+    }
+
+    #[inline(always)]
+    fn set(&mut self, at: usize, (value, index): (T, i64)) {
+        if let (Some(to), Some(number)) = (self.values.get_mut(at), self.indices.get_mut(at)) {
+            (*to, *number) = (value, index);
         }
     }
 
-    /// Moves the top down until those below come before it.
-    fn sink(&mut self) {
-        let mut at = 0;
-        while let (Some(&own), Some(&left)) =
-            (self.indices.get(at), self.indices.get(..self.len).and_then(|all| all.get(2 * at + 1)))
+    /// Adds an element to `len` others.
+    #[inline(always)]
+    fn add(&mut self, len: usize, own: (T, i64)) {
+        let mut at = len;
+        while let Some(above) = at.checked_sub(1).map(|at| at / 2)
+            && self.precedes(self.get(above), own)
         {
-            let (mut below, mut last) = (2 * at + 1, left);
-            if let Some(&right) = self.indices.get(..self.len).and_then(|all| all.get(2 * at + 2))
-                && self.precedes(left, right)
-            {
-                (below, last) = (2 * at + 2, right);
+            self.set(at, self.get(above));
+            at = above;
+        }
+        self.set(at, own);
+    }
+
+    /// Puts an element in the place of the top of `len`, and down until those below come before it.
+    #[inline(always)]
+    fn sink(&mut self, len: usize, own: (T, i64)) {
+        let mut at = 0;
+        loop {
+            let mut below = 2 * at + 1;
+            if below >= len {
+                break;
             }
+            if below + 1 < len {
+                below += usize::from(self.precedes(self.get(below), self.get(below + 1)));
+            }
+            let last = self.get(below);
             if !self.precedes(own, last) {
-                return;
+                break;
             }
-            self.indices.swap(at, below);
+            self.set(at, last);
             at = below;
         }
+        self.set(at, own);
     }
 }
 
