@@ -239,8 +239,18 @@ fn value_of_runs<T: Number, P: Partial>(
     let (mut partials, mut block, mut run) = ([[P::START; PARTIALS]], [T::ZERO; BLOCK], 0..0);
     let direct = lane.direct();
     for at in between_looks(len, stop) {
-        let at = at?;
-        for left in at.clone().step_by(BLOCK).map(|from| at.end - from) {
+        let mut left = at?.len();
+        while left > 0 {
+            if run.is_empty() {
+                run = runs();
+            }
+            // A long run is added where it stands.
+            let most = run.len().min(left) / PARTIALS * PARTIALS;
+            if let (BLOCK.., Some(lane)) = (most, direct) {
+                reducer.loops.add(&mut partials, most, lane.get(run.start..run.start + most).unwrap_or(&[]));
+                (left, run.start) = (left - most, run.start + most);
+                continue;
+            }
             let part = block.get_mut(..left.min(BLOCK)).unwrap_or(&mut []);
             let mut filled = 0;
             while let Some(to) = part.get_mut(filled..).filter(|to| !to.is_empty()) {
@@ -258,6 +268,7 @@ fn value_of_runs<T: Number, P: Partial>(
                 (filled, run.start) = (filled + now.len(), now.end);
             }
             reducer.loops.add(&mut partials, part.len(), part);
+            left -= part.len();
         }
     }
     reducer.end(&mut partials, len, std::slice::from_mut(value));

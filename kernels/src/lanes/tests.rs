@@ -286,6 +286,8 @@ fn lanes_for_several_threads() {
     check(&[30, 7, 201], &[false, true, false]);
     check(&[97, 420], &[true, false]);
     check(&[300, 270], &[true, false]);
+    // Runs that are added where they stand, and what is left of them.
+    check(&[3, 5, 700], &[true, false, true]);
 }
 
 proptest! {
