@@ -8,6 +8,7 @@ use super::reduce::between_looks;
 use super::sums::Partial;
 use crate::cpu::for_each_level;
 use crate::{Stop, Stopped};
+use std::iter;
 
 /// What elements add to the partial value of a lane.
 pub trait Fold<T>: Sync {
@@ -22,7 +23,20 @@ pub trait Fold<T>: Sync {
     }
     /// Adds what an element counts.
     fn add(&self, value: Self::Partial, element: T) -> Self::Partial;
-    /// The same, where neither is odd.
+    /// Adds the elements of blocks, each to the value at its place.
+    #[inline(always)]
+    fn add_blocks<'a, const N: usize>(&self, values: &mut [Self::Partial; N], blocks: impl Iterator<Item = &'a [T; N]>)
+    where
+        T: Number,
+    {
+        // A copy stays in registers.
+        let mut held = *values;
+        for block in blocks {
+            add_block(self, &mut held, block);
+        }
+        *values = held;
+    }
+    /// As [`Fold::add`], where neither is odd.
     #[inline(always)]
     fn add_ordinary(&self, value: Self::Partial, element: T) -> Self::Partial {
         self.add(value, element)
@@ -155,14 +169,12 @@ pub(super) fn add_lane<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Parti
             (values, blocks) = (ordinary, &[]);
         }
     }
-    for block in blocks {
-        add_block(fold, &mut values, block);
-    }
+    fold.add_blocks(&mut values, blocks.iter());
     *partials = values;
     let (partials, last) = partials.split_at_mut(rest.len() / PART * PART);
     let (parts, rest) = rest.as_chunks::<PART>();
     for (partials, part) in partials.as_chunks_mut::<PART>().0.iter_mut().zip(parts) {
-        add_block(fold, partials, part);
+        fold.add_blocks(partials, iter::once(part));
     }
     for (value, &element) in last.iter_mut().zip(rest) {
         *value = fold.add(*value, fold.counts(element));
@@ -170,7 +182,7 @@ pub(super) fn add_lane<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Parti
 }
 
 #[inline(always)]
-fn add_block<F: Fold<T>, T: Number, const N: usize>(fold: &F, values: &mut [F::Partial; N], block: &[T; N]) {
+fn add_block<F: Fold<T> + ?Sized, T: Number, const N: usize>(fold: &F, values: &mut [F::Partial; N], block: &[T; N]) {
     // Two loops: one would be as narrow as its widest type.
     let mut counts = *block;
     for count in &mut counts {
@@ -232,6 +244,9 @@ fn add_rows_body<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial], f
                 } else if let Some(held) = values.first_chunk_mut::<{ HELD / 2 }>() {
                     add_held(fold, held, elements, starts);
                     at += HELD / 2;
+                } else if let Some(held) = values.first_chunk_mut::<PART>() {
+                    add_held(fold, held, elements, starts);
+                    at += PART;
                 } else {
                     for start in starts {
                         let Some(row) = elements.get(start..start + values.len()) else { return };
@@ -300,13 +315,7 @@ fn add_held<F: Fold<T>, T: Number, const N: usize>(
     elements: &[T],
     starts: impl Iterator<Item = usize>,
 ) {
-    // A copy stays in registers.
-    let mut held = *values;
-    for start in starts {
-        let Some(row) = elements.get(start..).and_then(|row| row.first_chunk::<N>()) else { break };
-        add_block(fold, &mut held, row);
-    }
-    *values = held;
+    fold.add_blocks(values, starts.map_while(|start| elements.get(start..)?.first_chunk()));
 }
 
 for_each_level! {

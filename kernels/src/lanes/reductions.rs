@@ -89,6 +89,10 @@ impl<T: Number> Fold<T> for Prod {
     fn add(&self, product: T::Product, element: T) -> T::Product {
         product.times(element.precise())
     }
+    #[inline(always)]
+    fn add_blocks<'a, const N: usize>(&self, products: &mut [T::Product; N], blocks: impl Iterator<Item = &'a [T; N]>) {
+        T::Product::times_blocks(products, blocks);
+    }
 }
 
 impl<T: Number> Reduction<T> for Prod {

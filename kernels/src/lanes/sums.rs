@@ -1,5 +1,6 @@
 //! What reductions add up and multiply in: wider than the elements, so that a result is rounded once, at its end.
 
+use super::Number;
 use crate::functions::log;
 use crate::number::Int;
 
@@ -36,6 +37,22 @@ pub trait Exact<P>: Total<P> {
 pub trait Factors<P>: Partial {
     fn times(self, number: P) -> Self;
     fn value(self) -> P;
+
+    /// Multiplies products by the elements of blocks, each by those at its place.
+    #[inline(always)]
+    fn times_blocks<'a, T: Number<Precise = P>, const N: usize>(
+        products: &mut [Self; N],
+        blocks: impl Iterator<Item = &'a [T; N]>,
+    ) {
+        // A copy stays in registers.
+        let mut held = *products;
+        for block in blocks {
+            for (product, element) in held.iter_mut().zip(block) {
+                *product = product.times(element.precise());
+            }
+        }
+        *products = held;
+    }
 }
 
 impl Partial for f64 {
@@ -209,6 +226,28 @@ impl Factors<f64> for Scaled {
         let exponent = self.exponent.clamp(-2000, 2000);
         let rounded = if self.high == 0.0 { self.high } else { Pair::corrected(self.high, self.low) };
         rounded * power(exponent / 2) * power(exponent - exponent / 2)
+    }
+
+    /// The parts of products are in arrays of their own, so that several are computed at a time.
+    #[inline(always)]
+    fn times_blocks<'a, T: Number<Precise = f64>, const N: usize>(
+        products: &mut [Scaled; N],
+        blocks: impl Iterator<Item = &'a [T; N]>,
+    ) {
+        let [mut highs, mut lows] = [[0.0; N]; 2];
+        let mut exponents = [0; N];
+        for (((high, low), exponent), product) in highs.iter_mut().zip(&mut lows).zip(&mut exponents).zip(&*products) {
+            Scaled { high: *high, low: *low, exponent: *exponent } = *product;
+        }
+        for block in blocks {
+            for (((high, low), exponent), element) in highs.iter_mut().zip(&mut lows).zip(&mut exponents).zip(block) {
+                let product = Scaled { high: *high, low: *low, exponent: *exponent };
+                Scaled { high: *high, low: *low, exponent: *exponent } = product.times(element.precise());
+            }
+        }
+        for (((high, low), exponent), product) in highs.into_iter().zip(lows).zip(exponents).zip(products) {
+            *product = Scaled { high, low, exponent };
+        }
     }
 }
 

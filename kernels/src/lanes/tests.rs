@@ -63,6 +63,7 @@ fn check(shape: &[usize], along: &[bool]) {
             check_reduction(&Sum, &data, &lanes, &want, resources);
             check_reduction(&<f32 as Ordered<f32>>::extreme::<false>(), &data, &lanes, &want, resources);
             check_reduction(&L2, &data, &lanes, &want, resources);
+            check_reduction(&Prod, &data, &lanes, &want, resources);
             // What is left of these depends on the order.
             let far = |(k, x): (usize, &f32)| [2f32.powi(80), *x, -2f32.powi(80)].get(k * k % 7).map_or(*x, |far| *far);
             let far: Vec<f32> = data.iter().enumerate().map(far).collect();
