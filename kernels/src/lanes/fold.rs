@@ -4,7 +4,7 @@
 //! depends on the length of the lane alone, and the loops are as wide as the processor.
 
 use super::Number;
-use super::reduce::between_looks;
+use super::reduce::{BETWEEN_LOOKS, between_looks, looking_every};
 use super::sums::Partial;
 use crate::cpu::for_each_level;
 use crate::{Stop, Stopped};
@@ -121,11 +121,52 @@ for_each_level! {
         = add_rows_body::<F, T>;
 }
 
-/// Adds a lane to its partial values.
+/// The values of at most `LANES` lanes of `len` elements, one behind the other.
 #[inline(always)]
-pub(super) fn fold_lane<F: Fold<T>, T: Number>(
+pub(super) fn fold_lanes<F: Fold<T>, T: Number, const LANES: usize>(
     fold: &F,
-    partials: &mut [F::Partial; PARTIALS],
+    len: usize,
+    lanes: &[T],
+    stop: Option<&Stop>,
+) -> Result<[F::Partial; LANES], Stopped> {
+    match len {
+        0..=8 => fold_lanes_in::<F, T, LANES, 8>(fold, len, lanes, stop),
+        9..=16 => fold_lanes_in::<F, T, LANES, 16>(fold, len, lanes, stop),
+        _ => fold_lanes_in::<F, T, LANES, PARTIALS>(fold, len, lanes, stop),
+    }
+}
+
+/// As [`fold_lanes`], with the first `N` partial values: short lanes leave the others at the start.
+#[inline(always)]
+fn fold_lanes_in<F: Fold<T>, T: Number, const LANES: usize, const N: usize>(
+    fold: &F,
+    len: usize,
+    lanes: &[T],
+    stop: Option<&Stop>,
+) -> Result<[F::Partial; LANES], Stopped> {
+    let (mut all, len) = ([[F::Partial::START; N]; LANES], len.max(1));
+    let some = all.get_mut(..lanes.len() / len).ok_or(Stopped::Misfit)?;
+    for (partials, lane) in some.iter_mut().zip(lanes.chunks_exact(len)) {
+        fold_lane(fold, partials, lane, stop)?;
+    }
+    if N < PARTIALS {
+        for value in some.as_flattened_mut() {
+            *value = value.join(F::Partial::START);
+        }
+    }
+    join_each(some);
+    let mut values = [F::Partial::START; LANES];
+    for (value, partials) in values.iter_mut().zip(&all) {
+        partials.first().into_iter().for_each(|first| *value = *first);
+    }
+    Ok(values)
+}
+
+/// Adds a lane to its partial values, of which there are [`PARTIALS`], or no fewer than elements.
+#[inline(always)]
+pub(super) fn fold_lane<F: Fold<T>, T: Number, const N: usize>(
+    fold: &F,
+    partials: &mut [F::Partial; N],
     lane: &[T],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
@@ -144,12 +185,16 @@ fn add_body<F: Fold<T>, T: Number>(fold: &F, partials: &mut [[F::Partial; PARTIA
 
 /// Adds elements of a lane to its partial values; a multiple of [`PARTIALS`] came before.
 #[inline(always)]
-pub(super) fn add_lane<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial; PARTIALS], elements: &[T]) {
+pub(super) fn add_lane<F: Fold<T>, T: Number, const N: usize>(
+    fold: &F,
+    partials: &mut [F::Partial; N],
+    elements: &[T],
+) {
     // A copy stays in registers.
     let mut values = *partials;
-    let (mut blocks, rest) = elements.as_chunks::<PARTIALS>();
+    let (mut blocks, rest) = elements.as_chunks::<N>();
     if F::HAS_ODD {
-        let (mut ordinary, mut odd) = (values, [0u32; PARTIALS]);
+        let (mut ordinary, mut odd) = (values, [0u32; N]);
         for (odd, value) in odd.iter_mut().zip(&values) {
             *odd = fold.has_odd(*value).into();
         }
@@ -196,25 +241,29 @@ fn add_block<F: Fold<T> + ?Sized, T: Number, const N: usize>(fold: &F, values: &
 
 for_each_level! {
     /// As [`join_each`].
-    pub(super) fn join_lanes<P: Partial>(lanes: &mut [[P; PARTIALS]]) -> () = join_each::<P>;
+    pub(super) fn join_lanes<P: Partial>(lanes: &mut [[P; PARTIALS]]) -> () = join_each::<P, PARTIALS>;
 }
 
 /// Joins the partial values of each lane as a tree: the first is that of all. A step for all lanes comes before the next: so
 /// none waits for what was just written, and steps are as wide as the processor.
 #[inline(always)]
-pub(super) fn join_each<P: Partial>(lanes: &mut [[P; PARTIALS]]) {
-    join_half::<P, 16>(lanes);
-    join_half::<P, 8>(lanes);
-    join_half::<P, 4>(lanes);
-    join_half::<P, 2>(lanes);
-    join_half::<P, 1>(lanes);
+pub(super) fn join_each<P: Partial, const N: usize>(lanes: &mut [[P; N]]) {
+    if N > 16 {
+        join_half::<P, N, 16>(lanes);
+    }
+    if N > 8 {
+        join_half::<P, N, 8>(lanes);
+    }
+    join_half::<P, N, 4>(lanes);
+    join_half::<P, N, 2>(lanes);
+    join_half::<P, N, 1>(lanes);
 }
 
 #[inline(always)]
-fn join_half<P: Partial, const N: usize>(lanes: &mut [[P; PARTIALS]]) {
+fn join_half<P: Partial, const N: usize, const HALF: usize>(lanes: &mut [[P; N]]) {
     for partials in lanes {
         // Otherwise vectors would be made of the same partial value of several lanes, element by element.
-        let (low, high) = std::hint::black_box(partials).split_at_mut(N);
+        let (low, high) = std::hint::black_box(partials).split_at_mut(HALF);
         for (low, high) in low.iter_mut().zip(high) {
             *low = low.join(*high);
         }
@@ -316,6 +365,28 @@ fn add_held<F: Fold<T>, T: Number, const N: usize>(
     starts: impl Iterator<Item = usize>,
 ) {
     fold.add_blocks(values, starts.map_while(|start| elements.get(start..)?.first_chunk()));
+}
+
+/// The values of lanes that are side by side, at most [`ABREAST`], whose next elements are `step` further on.
+#[inline(always)]
+pub(super) fn fold_rows<F: Fold<T>, T: Number>(
+    fold: &F,
+    rows: Rows<'_, T>,
+    stop: Option<&Stop>,
+) -> Result<[F::Partial; ABREAST], Stopped> {
+    let mut partials = [F::Partial::START; PARTIALS * ABREAST];
+    let partials = partials.get_mut(..PARTIALS * rows.width).ok_or(Stopped::Misfit)?;
+    for at in looking_every(BETWEEN_LOOKS / ABREAST, rows.count, stop) {
+        let at = at?;
+        let elements = rows.elements.get(at.start * rows.step..).unwrap_or(&[]);
+        add_rows_body(fold, partials, at.start, Rows { elements, count: at.len(), ..rows });
+    }
+    join_rows_body(partials);
+    let mut values = [F::Partial::START; ABREAST];
+    for (value, partial) in values.iter_mut().zip(partials.iter().take(rows.width)) {
+        *value = *partial;
+    }
+    Ok(values)
 }
 
 for_each_level! {

@@ -80,7 +80,7 @@ pub(super) fn between_looks(len: usize, stop: Option<&Stop>) -> Parts<'_> {
 
 /// As [`between_looks`], with ranges of `most` elements.
 #[inline(always)]
-fn looking_every(most: usize, len: usize, stop: Option<&Stop>) -> Parts<'_> {
+pub(super) fn looking_every(most: usize, len: usize, stop: Option<&Stop>) -> Parts<'_> {
     Parts { next: Some(0), most, len, stop }
 }
 

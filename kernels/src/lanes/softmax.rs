@@ -1,14 +1,15 @@
 //! Softmax and its relatives. They subtract the greatest element first, which changes nothing but keeps exponentials
 //! finite. Exponentials are added up as [`super::reductions`] says.
 
-use super::fold::{PARTIALS, fold_lane, join_each};
-use super::reduce::{TOGETHER, between_looks};
+use super::fold::{ABREAST, Rows, fold_lanes, fold_rows};
+use super::reduce::{BETWEEN_LOOKS, Parts, TOGETHER, between_looks, looking_every};
 use super::reductions::Added;
 use super::sums::{Partial, Total};
-use super::walk::some_by_some;
+use super::walk::{GROUP, some_by_some};
 use super::{Floating, Fold, MapSome, Measure, Number};
 use crate::cpu::for_each_level;
 use crate::functions::{exp, exp_below_all, exp_below_in_place, exp_in_place, log};
+use crate::lookout::look;
 use crate::{Stop, Stopped};
 use std::marker::PhantomData;
 
@@ -28,9 +29,20 @@ impl<T: Floating> MapSome<T> for Softmax {
             shares(len, Some(lanes), to);
             return Ok(());
         }
-        let peaks = peaks(len, lanes, stop)?;
+        let peaks = peaks::<T, TOGETHER>(len, lanes, stop)?;
         exponentials(len, lanes, to, &peaks, stop)?;
         shares(len, to, stop)
+    }
+
+    fn map_across(
+        &self,
+        abreast: usize,
+        len: usize,
+        lanes: &[T],
+        to: &mut [T],
+        stop: Option<&Stop>,
+    ) -> Option<Result<(), Stopped>> {
+        (abreast >= GROUP).then(|| softmax_rows::<T>(false, abreast, len, lanes, to, stop))
     }
 }
 
@@ -42,7 +54,7 @@ impl Softmax {
             shares(len, None, lanes);
             return Ok(());
         }
-        let peaks = peaks(len, lanes, stop)?;
+        let peaks = peaks::<T, TOGETHER>(len, lanes, stop)?;
         for (lane, max) in lanes.chunks_exact_mut(len).zip(peaks) {
             for at in between_looks(len, stop) {
                 let lane = lane.get_mut(at?).unwrap_or(&mut []);
@@ -93,32 +105,25 @@ fn exponentials<T: Floating>(
 /// From so many elements on the exponentials of a lane are computed by themselves; those of shorter ones wherever lanes end.
 const LONG: usize = 256;
 
-/// The sums of lanes of type `T`.
-type Sums<T> = [[<T as Number>::Sum; PARTIALS]; TOGETHER];
-
-/// Adds up each lane: its first partial value is its sum.
+/// The sum of each of at most [`TOGETHER`] lanes.
 #[inline(always)]
-fn add_up<'s, T: Floating>(
-    len: usize,
-    lanes: &[T],
-    sums: &'s mut Sums<T>,
-    stop: Option<&Stop>,
-) -> Result<&'s [[T::Sum; PARTIALS]], Stopped> {
-    let sums = sums.get_mut(..lanes.len() / len).ok_or(Stopped::Misfit)?;
-    for (sums, lane) in sums.iter_mut().zip(lanes.chunks_exact(len)) {
-        fold_lane(&Added(PhantomData), sums, lane, stop)?;
+fn sums<T: Floating>(len: usize, lanes: &[T], stop: Option<&Stop>) -> Result<[f64; TOGETHER], Stopped> {
+    let all: [T::Sum; TOGETHER] = fold_lanes(&Added::<T::Sum>(PhantomData), len, lanes, stop)?;
+    let mut sums = [0.0; TOGETHER];
+    for (to, sum) in sums.iter_mut().zip(&all) {
+        *to = Total::<f64>::value(*sum);
     }
-    join_each(sums);
     Ok(sums)
 }
 
 /// Divides the elements of each lane by their sum.
 #[inline(always)]
 fn shares<T: Floating>(len: usize, lanes: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-    let mut sums = [[T::Sum::START; PARTIALS]; TOGETHER];
-    let sums = add_up(len, lanes, &mut sums, stop)?;
-    for ([sum, ..], lane) in sums.iter().zip(lanes.chunks_exact_mut(len)) {
-        let scale = T::nearest(1.0 / sum.value());
+    let (sums, mut scales) = (sums(len, lanes, stop)?, [<T as Number>::ZERO; TOGETHER]);
+    for (scale, sum) in scales.iter_mut().zip(&sums) {
+        *scale = T::nearest(1.0 / sum);
+    }
+    for (&scale, lane) in scales.iter().zip(lanes.chunks_exact_mut(len)) {
         for at in between_looks(len, stop) {
             for x in lane.get_mut(at?).unwrap_or(&mut []) {
                 *x = *x * scale;
@@ -135,14 +140,15 @@ pub struct LogSoftmax;
 impl<T: Floating> MapSome<T> for LogSoftmax {
     #[inline(always)]
     fn map(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        let peaks = peaks(len, lanes, stop)?;
+        let peaks = peaks::<T, TOGETHER>(len, lanes, stop)?;
         exponentials(len, lanes, to, &peaks, stop)?;
-        let mut sums = [[T::Sum::START; PARTIALS]; TOGETHER];
-        let sums = add_up(len, to, &mut sums, stop)?;
-        for ((([sum, ..], max), lane), to) in
-            sums.iter().zip(peaks).zip(lanes.chunks_exact(len)).zip(to.chunks_exact_mut(len))
+        let mut logs = sums(len, to, stop)?;
+        for sum in &mut logs {
+            *sum = log(*sum);
+        }
+        for (((&log_sum, max), lane), to) in
+            logs.iter().zip(peaks).zip(lanes.chunks_exact(len)).zip(to.chunks_exact_mut(len))
         {
-            let log_sum = log(sum.value());
             for at in between_looks(len, stop) {
                 let at = at?;
                 let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
@@ -153,21 +159,92 @@ impl<T: Floating> MapSome<T> for LogSoftmax {
         }
         Ok(())
     }
+
+    fn map_across(
+        &self,
+        abreast: usize,
+        len: usize,
+        lanes: &[T],
+        to: &mut [T],
+        stop: Option<&Stop>,
+    ) -> Option<Result<(), Stopped>> {
+        (abreast >= GROUP).then(|| softmax_rows::<T>(true, abreast, len, lanes, to, stop))
+    }
 }
 
-/// The greatest element of each of at most [`TOGETHER`] lanes.
+for_each_level! {
+    /// Softmax or its logarithm, of lanes that are side by side.
+    fn softmax_rows<T: Floating>(log: bool, abreast: usize, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>
+        = softmax_rows_body::<T>;
+}
+
 #[inline(always)]
-fn peaks<T: Floating>(len: usize, lanes: &[T], stop: Option<&Stop>) -> Result<[T; TOGETHER], Stopped> {
-    let mut peaks = [[Greatest::START; PARTIALS]; TOGETHER];
-    // Lanes without elements have the least one.
-    let len = len.max(1);
-    let some = peaks.get_mut(..lanes.len() / len).ok_or(Stopped::Misfit)?;
-    for (peaks, lane) in some.iter_mut().zip(lanes.chunks_exact(len)) {
-        fold_lane(&Peak, peaks, lane, stop)?;
+fn softmax_rows_body<T: Floating>(
+    is_log: bool,
+    abreast: usize,
+    len: usize,
+    lanes: &[T],
+    to: &mut [T],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    for (lanes, to) in lanes.chunks_exact(abreast * len).zip(to.chunks_exact_mut(abreast * len)) {
+        for first in (0..abreast).step_by(ABREAST) {
+            if first > 0 {
+                look(stop)?;
+            }
+            let width = ABREAST.min(abreast - first);
+            let elements = lanes.get(first..).unwrap_or(&[]);
+            let rows = Rows { elements, step: abreast, count: len, width };
+            let peaks = fold_rows(&Peak, rows, stop)?;
+            for at in row_parts(len, stop) {
+                for start in at?.map(|row| row * abreast + first) {
+                    let (from, to) = (lanes.get(start..).unwrap_or(&[]), to.get_mut(start..start + width));
+                    let to = to.ok_or(Stopped::Misfit)?;
+                    for ((to, &x), Greatest(peak)) in to.iter_mut().zip(from).zip(&peaks) {
+                        *to = x - *peak;
+                    }
+                    exp_in_place(to);
+                }
+            }
+            let elements = to.get(first..).unwrap_or(&[]);
+            let sums = fold_rows(&Added::<T::Sum>(PhantomData), Rows { elements, ..rows }, stop)?;
+            let mut ends = [0.0; ABREAST];
+            for (end, sum) in ends.iter_mut().zip(&sums) {
+                let sum = Total::<f64>::value(*sum);
+                *end = if is_log { log(sum) } else { T::nearest(1.0 / sum).precise() };
+            }
+            for at in row_parts(len, stop) {
+                for start in at?.map(|row| row * abreast + first) {
+                    let (from, to) = (lanes.get(start..).unwrap_or(&[]), to.get_mut(start..start + width));
+                    let to = to.ok_or(Stopped::Misfit)?;
+                    if is_log {
+                        for (((to, x), Greatest(peak)), log_sum) in to.iter_mut().zip(from).zip(&peaks).zip(&ends) {
+                            *to = T::nearest(x.precise() - peak.precise() - log_sum);
+                        }
+                    } else {
+                        for (to, scale) in to.iter_mut().zip(&ends) {
+                            *to = *to * T::nearest(*scale);
+                        }
+                    }
+                }
+            }
+        }
     }
-    join_each(some);
-    let mut greatest = [T::LEAST; TOGETHER];
-    for (greatest, [Greatest(peak), ..]) in greatest.iter_mut().zip(peaks) {
+    Ok(())
+}
+
+/// The ranges of rows of [`ABREAST`] elements between looks whether to stop.
+#[inline(always)]
+fn row_parts(len: usize, stop: Option<&Stop>) -> Parts<'_> {
+    looking_every(BETWEEN_LOOKS / ABREAST, len, stop)
+}
+
+/// The greatest element of each of at most `LANES` lanes. Lanes without elements have the least one.
+#[inline(always)]
+fn peaks<T: Floating, const LANES: usize>(len: usize, lanes: &[T], stop: Option<&Stop>) -> Result<[T; LANES], Stopped> {
+    let peaks: [Greatest<T>; LANES] = fold_lanes(&Peak, len, lanes, stop)?;
+    let mut greatest = [T::LEAST; LANES];
+    for (greatest, Greatest(peak)) in greatest.iter_mut().zip(peaks) {
         *greatest = peak;
     }
     Ok(greatest)
@@ -193,14 +270,9 @@ for_each_level! {
 fn log_sums_body(len: usize, lanes: &[f64], logs: &mut [f64], stop: Option<&Stop>) -> Result<(), Stopped> {
     for (k, log_sum) in logs.iter_mut().enumerate() {
         let lane = lanes.get(k * len..(k + 1) * len).unwrap_or(&[]);
-        let [max, ..] = peaks(len, lane, stop)?;
+        let [max] = peaks(len, lane, stop)?;
         let max = if max.is_finite() { max } else { 0.0 };
-        let mut sum = [[<f64 as Number>::Sum::START; PARTIALS]];
-        for sum in &mut sum {
-            fold_lane(&SumExp { max }, sum, lane, stop)?;
-        }
-        join_each(&mut sum);
-        let [[sum, ..]] = sum;
+        let [sum] = fold_lanes(&SumExp { max }, len, lane, stop)?;
         *log_sum = log(sum.value()) + max;
     }
     Ok(())

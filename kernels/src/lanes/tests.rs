@@ -89,6 +89,7 @@ fn check(shape: &[usize], along: &[bool]) {
             assert_eq!(out, want.iter().map(|lane| first_greatest(lane)).collect::<Vec<_>>(), "{shape:?} {along:?}");
 
             check_map(&Softmax, &data, &lanes, shape, along, resources);
+            check_map(&LogSoftmax, &data, &lanes, shape, along, resources);
             for (exclusive, reverse) in [(false, false), (false, true), (true, false), (true, true)] {
                 let cumulate = Cumulate { exclusive, reverse, reduction: Sum };
                 check_map(&cumulate, &data, &lanes, shape, along, resources);
