@@ -7,7 +7,7 @@
 use super::half::odd;
 use super::windows::Axis;
 use super::{Lookout, Resources, Stopped, parallel, volume};
-use crate::cpu::for_each_level;
+use crate::cpu::for_avx2;
 use bytemuck::{Pod, cast_slice_mut};
 use half::{bf16, f16};
 use smallvec::SmallVec;
@@ -120,7 +120,7 @@ impl Summand for Truth {
     }
 }
 
-/// Places of a row whose sums are computed at a time: at most, and by the bytes of these.
+/// Places of a row whose sums are computed at a time, at most, and the bytes of sums.
 const PIECE: usize = 256;
 const BYTES: usize = 8 << 10;
 
@@ -172,10 +172,14 @@ pub fn fold<C: Summand, O: Summand<Sum = C::Sum>>(
         return Ok(());
     }
     let (width, size, cost) = (inner.input, size_of::<O>(), work(axes, planes) / out.len().max(1) + 1);
-    let piece = (BYTES / size_of::<C::Sum>().max(1)).clamp(1, PIECE);
+    let (most, stride) = ((BYTES / size_of::<C::Sum>().max(1)).clamp(1, PIECE), inner.stride.max(1));
+    // Whole strides, if there is room for one.
+    let piece = most - if stride < most { most % stride } else { 0 };
+    let outer: SmallVec<[Met; 3]> = outer.iter().map(Met::of).collect();
     parallel::split_by(cast_slice_mut(out), size, cost, resources, |first, out| {
-        let (out, mut lookout, mut sums) = (cast_slice_mut::<u8, O>(out), resources.lookout(), [C::ZERO; PIECE]);
-        let (plane, end) = (rows * width, first + out.len());
+        let (out, mut lookout, mut runs) = (cast_slice_mut::<u8, O>(out), resources.lookout(), Runs::default());
+        let (plane, end, mut room) = (rows * width, first + out.len(), [0u64; BYTES / size_of::<u64>()]);
+        let room: &mut [C::Sum] = cast_slice_mut(&mut room);
         // Of a single plane, the rows that are in this part; of a single row, the pieces.
         let within = |len: usize, unit: usize| match first / len == (end - 1) / len {
             true => first % len / unit..(first % len + out.len()).div_ceil(unit),
@@ -183,11 +187,13 @@ pub fn fold<C: Summand, O: Summand<Sum = C::Sum>>(
         };
         let (own_rows, own_pieces) = (within(plane, width), within(width, piece));
         // Planes have the taps of a row in common.
-        let (some, last_plane) = ((piece / width).max(1), end.div_ceil(plane));
+        let of_row = Phases { stride, each: width.min(piece).div_ceil(stride) }.room(width);
+        let (some, last_plane) = (if width > piece { 1 } else { room.len() / of_row }, end.div_ceil(plane));
         let rows = (first / plane..last_plane).step_by(some).flat_map(|at| own_rows.clone().map(move |row| (at, row)));
         for (next, row) in rows {
             for start in own_pieces.clone().map(|at| at * piece) {
                 let count = piece.min(width - start);
+                let phases = Phases { stride, each: count.div_ceil(stride) };
                 let numbers = next..last_plane.min(next + some);
                 // The places of a plane that are in this part.
                 let own = |number: usize| {
@@ -197,26 +203,25 @@ pub fn fold<C: Summand, O: Summand<Sum = C::Sum>>(
                 if numbers.clone().all(|number| own(number).0.is_empty()) {
                     continue;
                 }
-                let sums = sums.get_mut(..numbers.len() * count).ok_or(Stopped::Misfit)?;
+                let sums = room.get_mut(..numbers.len() * phases.room(count)).ok_or(Stopped::Misfit)?;
                 sums.fill(C::ZERO);
                 let columns = columns.get(numbers.start * taps * positions..).ok_or(Stopped::Misfit)?;
-                let mut line = Line::new(outer, row);
-                loop {
-                    lookout.after(size_of::<C>())?;
-                    if let Some((tap, position)) = line.place() {
-                        let columns = columns.get(tap * inner.kernel * positions..).unwrap_or(&[]);
-                        let columns = Columns { elements: columns, plane: taps * positions, positions };
-                        columns.add(inner, position, start..start + count, sums, &mut lookout)?;
-                    }
-                    if !line.next() {
-                        break;
+                let mut line = Line::new(&outer, row, &mut lookout)?;
+                while let Some((tap, position)) = line.next() {
+                    let mut tries = tries(inner, start, count);
+                    while !tries.is_empty() {
+                        let runs = runs.of(inner, &mut tries, start..start + count, phases, positions);
+                        lookout.after((runs.cost * numbers.len() + 1) * size_of::<C>())?;
+                        let from = tap * inner.kernel * positions + position * inner.output;
+                        let columns = columns.get(from..).unwrap_or(&[]);
+                        add::<C>(runs.runs(), columns, taps * positions, sums, phases.room(count));
                     }
                 }
-                for (number, sums) in numbers.zip(sums.chunks_exact(count)) {
+                for (number, sums) in numbers.zip(sums.chunks_exact(phases.room(count))) {
                     let (own, at) = own(number);
                     let Some(out) = out.get_mut(own.start - first..own.end.saturating_sub(first)) else { continue };
                     let last = last.and_then(|last| last.get(number));
-                    store::<O>(sums.get(own.start - at..).unwrap_or(&[]), last, out);
+                    store::<O>(sums, phases, own.start - at, last, out);
                 }
             }
         }
@@ -224,128 +229,221 @@ pub fn fold<C: Summand, O: Summand<Sum = C::Sum>>(
     })
 }
 
-/// Columns of planes that follow each other, from those of a tap along all axes but the last on.
-struct Columns<'a, C> {
-    elements: &'a [C],
-    /// Elements from a plane to the next, and from a tap to the next.
-    plane: usize,
-    positions: usize,
+/// The order of the sums of a row's places: those that are a stride apart follow each other.
+#[derive(Debug, Clone, Copy)]
+struct Phases {
+    stride: usize,
+    /// Places from one phase to the next.
+    each: usize,
 }
 
-impl<C: Summand> Columns<'_, C> {
-    /// Adds what the taps along the innermost axis say of these places of each plane; `row` is the number of the row of
-    /// positions.
-    fn add(
-        &self,
-        axis: &Axis,
-        row: usize,
-        places: Range<usize>,
-        sums: &mut [C::Sum],
-        lookout: &mut Lookout<'_>,
-    ) -> Result<(), Stopped> {
-        let stride = axis.stride.max(1);
-        for tap in tries(axis, places.start, places.len()) {
-            lookout.after(size_of::<C>())?;
-            // Positions whose place, `position * stride + distance - pad`, is one of these.
-            let distance = tap * axis.dilation;
-            let from = |place: usize| (place + axis.pad).saturating_sub(distance).div_ceil(stride).min(axis.output);
-            let (low, high) = (from(places.start), from(places.end));
-            if low < high {
-                let at = low * stride + distance - axis.pad - places.start;
-                let start = tap * self.positions + row * axis.output;
-                for (plane, sums) in sums.chunks_exact_mut(places.len()).enumerate() {
-                    lookout.after((high - low) * size_of::<C>())?;
-                    let columns =
-                        self.elements.get(plane * self.plane + start + low..plane * self.plane + start + high);
-                    add::<C>(sums.get_mut(at..).unwrap_or(&mut []), columns.unwrap_or(&[]), stride);
-                }
-            }
-        }
-        Ok(())
+impl Phases {
+    #[inline(always)]
+    fn index(self, place: usize) -> usize {
+        place % self.stride * self.each + place / self.stride
+    }
+
+    /// The sums that so many places need.
+    fn room(self, places: usize) -> usize {
+        self.stride.min(places) * self.each
     }
 }
 
-for_each_level! {
-    fn add<C: Summand>(sums: &mut [C::Sum], columns: &[C], stride: usize) -> () = add_body::<C>;
+/// Positions along the innermost axis of which a tap is at places of a piece.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    /// The first column, from that of the first tap on, and the sum that it is added to.
+    from: usize,
+    to: usize,
+    len: usize,
+}
+
+/// The runs of some taps at a piece, which rows have in common.
+#[derive(Debug, Default)]
+struct Runs {
+    taps: Range<usize>,
+    places: Range<usize>,
+    runs: [Run; 16],
+    cost: usize,
+}
+
+impl Runs {
+    /// The runs of the first ones of these taps, which are taken.
+    fn of(
+        &mut self,
+        axis: &Axis,
+        taps: &mut Range<usize>,
+        places: Range<usize>,
+        phases: Phases,
+        positions: usize,
+    ) -> &Runs {
+        let now = taps.start..taps.end.min(taps.start + self.runs.len());
+        taps.start = now.end;
+        if (&self.taps, &self.places) == (&now, &places) {
+            return self;
+        }
+        for (run, tap) in self.runs.iter_mut().zip(now.clone()) {
+            // Positions whose place, `position * stride + distance - pad`, is one of these.
+            let distance = tap * axis.dilation;
+            let from =
+                |place: usize| (place + axis.pad).saturating_sub(distance).div_ceil(phases.stride).min(axis.output);
+            let (low, high) = (from(places.start), from(places.end));
+            *run = Run::default();
+            if low < high {
+                let to = phases.index(low * phases.stride + distance - axis.pad - places.start);
+                *run = Run { from: tap * positions + low, to, len: high - low };
+            }
+        }
+        (self.taps, self.places) = (now, places);
+        self.cost = self.runs().iter().map(|run| run.len + 1).sum();
+        self
+    }
+
+    fn runs(&self) -> &[Run] {
+        self.runs.get(..self.taps.len()).unwrap_or(&[])
+    }
+}
+
+for_avx2! {
+    /// Adds the runs of each plane; `next` and `room` are from a plane to the next, in columns and in sums.
+    fn add<C: Summand>(runs: &[Run], columns: &[C], next: usize, sums: &mut [C::Sum], room: usize) -> () = add_body::<C>;
 }
 
 #[inline(always)]
-fn add_body<C: Summand>(sums: &mut [C::Sum], columns: &[C], stride: usize) {
-    // Closures wouldn't be compiled for the processor.
-    if stride == 1 {
-        for (sum, column) in sums.iter_mut().zip(columns) {
-            *sum = column.add(*sum);
-        }
-    } else {
-        for (sums, column) in sums.chunks_mut(stride).zip(columns) {
-            if let Some(sum) = sums.first_mut() {
+fn add_body<C: Summand>(runs: &[Run], columns: &[C], next: usize, sums: &mut [C::Sum], room: usize) {
+    // What was just written isn't read at other places at once: that would wait for the caches.
+    for run in runs {
+        for (plane, sums) in sums.chunks_exact_mut(room).enumerate() {
+            let columns = columns.get(plane * next + run.from..).and_then(|columns| columns.get(..run.len));
+            let sums = sums.get_mut(run.to..run.to + run.len).unwrap_or(&mut []);
+            for (sum, column) in sums.iter_mut().zip(columns.unwrap_or(&[])) {
                 *sum = column.add(*sum);
             }
         }
     }
 }
 
-for_each_level! {
-    fn store<O: Summand>(sums: &[O::Sum], last: Option<&O>, out: &mut [O]) -> () = store_body::<O>;
+for_avx2! {
+    /// Rounds the sums of places from number `first` on.
+    fn store<O: Summand>(sums: &[O::Sum], phases: Phases, first: usize, last: Option<&O>, out: &mut [O]) -> () = store_body::<O>;
 }
 
 #[inline(always)]
-fn store_body<O: Summand>(sums: &[O::Sum], last: Option<&O>, out: &mut [O]) {
-    match last {
-        Some(last) => {
-            for (out, sum) in out.iter_mut().zip(sums) {
-                *out = O::of(last.add(*sum));
+fn store_body<O: Summand>(sums: &[O::Sum], phases: Phases, first: usize, last: Option<&O>, out: &mut [O]) {
+    let of = |place: usize| sums.get(phases.index(place)..).unwrap_or(&[]);
+    match phases.stride {
+        1 => {
+            for (out, sum) in out.iter_mut().zip(of(first)) {
+                *out = ended(sum, last);
             }
         }
-        None => {
-            for (out, sum) in out.iter_mut().zip(sums) {
-                *out = O::of(*sum);
+        // Pairs become vectors.
+        2 => {
+            let (pairs, rest) = out.as_chunks_mut::<2>();
+            let mut sums = of(first).iter();
+            for ((pair, one), other) in pairs.iter_mut().zip(&mut sums).zip(of(first + 1)) {
+                *pair = [ended(one, last), ended(other, last)];
+            }
+            for (out, sum) in rest.iter_mut().zip(sums) {
+                *out = ended(sum, last);
+            }
+        }
+        stride => {
+            for phase in 0..stride.min(out.len()) {
+                let out = out.get_mut(phase..).unwrap_or(&mut []).iter_mut().step_by(stride);
+                for (out, sum) in out.zip(of(first + phase)) {
+                    *out = ended(sum, last);
+                }
             }
         }
     }
 }
 
-/// The taps along all axes but the last, one after the other, for a row of the image.
-struct Line<'a> {
-    at: SmallVec<[Along<'a>; 3]>,
+/// What a sum becomes when a number was added last.
+#[inline(always)]
+fn ended<O: Summand>(sum: &O::Sum, last: Option<&O>) -> O {
+    O::of(match last {
+        Some(last) => last.add(*sum),
+        None => *sum,
+    })
 }
 
-/// An axis, the place of the row along it, the taps that may be there, and one of them.
-struct Along<'a> {
+/// An axis, and from a tap to the next one that a position has at the same place: of a position that is so many before.
+struct Met<'a> {
     axis: &'a Axis,
-    place: usize,
-    taps: Range<usize>,
+    taps: usize,
+    positions: usize,
+}
+
+impl<'a> Met<'a> {
+    fn of(axis: &'a Axis) -> Met<'a> {
+        let (stride, dilation) = (axis.stride.max(1), axis.dilation.max(1));
+        let (mut common, mut rest) = (stride, dilation);
+        while rest > 0 {
+            (common, rest) = (rest, common % rest);
+        }
+        Met { axis, taps: stride / common, positions: dilation / common }
+    }
+
+    /// The first tap that a position has at a place, the position, and how many there are.
+    fn first(&self, place: usize, lookout: &mut Lookout<'_>) -> Result<(usize, usize, usize), Stopped> {
+        let (axis, stride) = (self.axis, self.axis.stride.max(1));
+        let taps = tries(axis, place, 1);
+        for tap in taps.clone().take(if axis.output > 0 { self.taps } else { 0 }) {
+            lookout.after(size_of::<usize>())?;
+            let distance = place + axis.pad - tap * axis.dilation;
+            if distance.is_multiple_of(stride) {
+                return Ok((tap, distance / stride, (taps.end - tap).div_ceil(self.taps)));
+            }
+        }
+        Ok((0, 0, 0))
+    }
+}
+
+/// The taps along all axes but the last that positions have at a row of the image, one after the other.
+struct Line<'a> {
+    at: SmallVec<[Along<'a>; 3]>,
+    more: bool,
+}
+
+/// An axis, the first tap that a position has at the row and the position, how many there are, and the number of one.
+struct Along<'a> {
+    met: &'a Met<'a>,
     tap: usize,
+    position: usize,
+    count: usize,
+    now: usize,
 }
 
 impl<'a> Line<'a> {
-    fn new(axes: &'a [Axis], mut row: usize) -> Line<'a> {
+    fn new(axes: &'a [Met<'a>], mut row: usize, lookout: &mut Lookout<'_>) -> Result<Line<'a>, Stopped> {
         let mut at: SmallVec<[_; 3]> = SmallVec::new();
-        for axis in axes.iter().rev() {
-            let (place, rest) = (row % axis.input.max(1), row / axis.input.max(1));
-            let taps = tries(axis, place, 1);
-            at.push(Along { axis, place, tap: taps.start, taps });
+        for met in axes.iter().rev() {
+            let (place, rest) = (row % met.axis.input.max(1), row / met.axis.input.max(1));
+            let (tap, position, count) = met.first(place, lookout)?;
+            at.push(Along { met, tap, position, count, now: 0 });
             row = rest;
         }
         at.reverse();
-        Line { at }
+        let more = at.iter().all(|along| along.count > 0);
+        Ok(Line { at, more })
     }
 
-    /// The number of the tap, and of the row of positions whose tap is this row of the image, if there is one.
-    fn place(&self) -> Option<(usize, usize)> {
-        self.at.iter().try_fold((0, 0), |(all, position), Along { axis, place, taps, tap }| {
-            let (distance, stride) = ((place + axis.pad).checked_sub(tap * axis.dilation)?, axis.stride.max(1));
-            let at = distance / stride;
-            let meets = taps.contains(tap) && distance.is_multiple_of(stride) && at < axis.output;
-            meets.then_some((all * axis.kernel + tap, position * axis.output + at))
-        })
-    }
-
-    fn next(&mut self) -> bool {
-        self.at.iter_mut().rev().any(|Along { taps, tap, .. }| {
-            *tap = if *tap + 1 < taps.end { *tap + 1 } else { taps.start };
-            *tap > taps.start
-        })
+    /// The number of the next tap, and of the row of positions.
+    fn next(&mut self) -> Option<(usize, usize)> {
+        if !self.more {
+            return None;
+        }
+        let place = self.at.iter().fold((0, 0), |(tap, position), along| {
+            let (axis, now) = (along.met.axis, along.now);
+            let own = (along.tap + now * along.met.taps, along.position - now * along.met.positions);
+            (tap * axis.kernel + own.0, position * axis.output + own.1)
+        });
+        self.more = self.at.iter_mut().rev().any(|along| {
+            along.now = if along.now + 1 < along.count { along.now + 1 } else { 0 };
+            along.now > 0
+        });
+        Some(place)
     }
 }
 
@@ -466,6 +564,10 @@ mod tests {
             check(&[axis(5, 3, 3, 1, 1, 1), axis(8, 4, 2, 2, 1, 0)], 2);
             check(&[axis(3, 2, 2, 2, 2, 1), axis(4, 3, 3, 1, 2, 1), axis(5, 2, 2, 3, 1, 0)], 2);
             check(&[axis(3, 0, 2, 1, 1, 0), axis(2, 1, 1, 1, 1, 0)], 1);
+            // Strides and dilations with a common divisor, more taps than are listed at once, and a stride beyond a piece.
+            check(&[axis(30, 4, 5, 4, 6, 3), axis(40, 3, 5, 6, 4, 2)], 3);
+            check(&[axis(3, 2, 2, 1, 1, 0), axis(70, 15, 40, 2, 1, 5)], 2);
+            check(&[axis(700, 3, 2, 300, 1, 0)], 2);
             check(&[axis(sized(1500, 300), sized(740, 140), 9, 2, 3, 5)], 2);
             check(&[axis(40, 38, 3, 1, 1, 0), axis(sized(300, 30), sized(300, 30), 5, 1, 1, 2)], sized(4, 1));
         });

@@ -41,8 +41,9 @@ fn load(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
     }))
 }
 
-/// Elements of columns that are computed at a time, if a filter has no more.
+/// Elements of columns that are computed at a time, if a filter has no more: of a group, and of several ones.
 const COLUMNS: usize = 1 << 21;
+const NEAR: usize = 1 << 17;
 
 impl ConvTranspose {
     /// What is known about the shape of the output, and its windows, if the ranks are known.
@@ -131,25 +132,32 @@ impl ConvTranspose {
             return Ok(output.finish().into());
         }
         call.charge(work(&axes, images.saturating_mul(groups).saturating_mul(*m)) as u64)?;
-        // A filter becomes rows of columns, one for each tap.
-        let rows = taps.saturating_mul(n);
-        let most = (COLUMNS / rows.max(1)).clamp(1, (*m).max(1));
+        // A filter becomes rows of columns, one for each tap. Those of small groups are added up together.
+        let (rows, filters) = (taps.saturating_mul(n), groups.saturating_mul(*m));
+        let (near, most) = (NEAR / rows.max(1), COLUMNS / rows.max(1));
+        let most = near.min(filters).max(most.min(*m)).max(1);
         let mut columns = call.scratch::<T>(most.saturating_mul(rows))?;
         let columns = columns.elements_mut::<T>();
         let (x, w) = (x.as_slice::<S>()?, w.as_slice::<S>()?);
         let bias = call.optional_tensor(2)?.map(Tensor::as_slice::<S>).transpose()?;
-        for (at, out) in output.elements_mut()?.chunks_mut(m * plane).enumerate() {
-            let (group, b) = (at % groups, x.get(at * c * n..).unwrap_or_default());
+        for (image, out) in output.elements_mut()?.chunks_mut(filters * plane).enumerate() {
             for (part, out) in out.chunks_mut(most * plane).enumerate() {
-                let (first, count) = (part * most, out.len() / plane);
-                let a = w.get(group * c * m * taps + first * taps..).unwrap_or_default();
-                let (a, b) = (View::rows(a, m * taps).transposed(), View::rows(b, n));
-                let (a, b, m) = (Left::View(a), Right::View(b), count * taps);
-                let product = Product::<T> { m, k: c, n, a, b, batch: &[], epilogue: &[] };
+                let (start, count) = (part * most, out.len() / plane);
                 let columns = columns.get_mut(..count * rows).unwrap_or_default();
-                multiply(call, product, columns)?;
-                let from = group * (shape.get(1).copied().unwrap_or(0) / groups) + first;
-                let bias = bias.and_then(|bias| bias.get(from..from + count));
+                let (mut done, mut rest) = (0, &mut *columns);
+                while done < count {
+                    let (group, first) = ((start + done) / m, (start + done) % m);
+                    let some = (m - first).min(count - done);
+                    let b = x.get((image * groups + group) * c * n..).unwrap_or_default();
+                    let a = w.get(group * c * m * taps + first * taps..).unwrap_or_default();
+                    let (a, b) = (View::rows(a, m * taps).transposed(), View::rows(b, n));
+                    let (a, b) = (Left::View(a), Right::View(b));
+                    let product = Product::<T> { m: some * taps, k: c, n, a, b, batch: &[], epilogue: &[] };
+                    let (now, others) = rest.split_at_mut(some * rows);
+                    multiply(call, product, now)?;
+                    (done, rest) = (done + some, others);
+                }
+                let bias = bias.and_then(|bias| bias.get(start..start + count));
                 fold::<T, S>(&axes, columns, bias, out, call.resources())?;
             }
         }
