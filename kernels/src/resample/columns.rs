@@ -1,7 +1,7 @@
 //! Sums of a row of the input with the weights of its axis: what columns of the output see of it.
 
 use super::{Rows, Sample, Span};
-use crate::cpu::for_each_level;
+use crate::cpu::{for_avx2, for_each_level};
 use crate::gemm::blocks::CHANNELS;
 use crate::{Lookout, Stopped};
 
@@ -19,7 +19,7 @@ pub(super) struct Columns<'a> {
     rows: &'a Rows<'a>,
     start: usize,
     pub(super) count: usize,
-    pairs: Pairs,
+    few: Few,
     /// The numbers of the rows whose sums are kept, and the place of the next one.
     numbers: [Option<usize>; KEPT],
     sums: [[f64; BLOCK]; KEPT],
@@ -29,15 +29,16 @@ pub(super) struct Columns<'a> {
 impl<'a> Columns<'a> {
     #[inline(always)]
     pub(super) fn new(rows: &'a Rows<'a>) -> Columns<'a> {
-        let pairs = Pairs { elements: [[0; 2]; BLOCK], weights: [[0.0; BLOCK]; 2] };
-        Columns { rows, start: 0, count: 0, pairs, numbers: [None; KEPT], sums: [[0.0; BLOCK]; KEPT], next: 0 }
+        let taps = if rows.sees_few() { rows.most } else { 0 };
+        let few = Few { elements: vec![[0; BLOCK]; taps], weights: vec![[0.0; BLOCK]; taps] };
+        Columns { rows, start: 0, count: 0, few, numbers: [None; KEPT], sums: [[0.0; BLOCK]; KEPT], next: 0 }
     }
 
     /// Has these columns.
     pub(super) fn turn_to(&mut self, start: usize, count: usize) {
         (self.start, self.count, self.numbers) = (start, count, [None; KEPT]);
-        if self.rows.in_pairs() {
-            self.pairs.fill(self.rows, start, count);
+        if self.rows.sees_few() {
+            self.few.fill(self.rows, start, count);
         }
     }
 
@@ -60,8 +61,8 @@ impl<'a> Columns<'a> {
         *number = Some(row);
         self.next = (at + 1) % KEPT;
         let Rows { spans, weights, most, inner, .. } = *self.rows;
-        if self.rows.in_pairs() {
-            sum_pairs(&self.pairs, elements, sums);
+        if self.rows.sees_few() {
+            sum_few(&self.few, elements, sums);
             return Ok(sums);
         }
         sums.fill(0.0);
@@ -79,40 +80,66 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// The elements of columns that see two neighbours at most, and their weights: of one alone the second weighs 0.
-struct Pairs {
-    elements: [[usize; 2]; BLOCK],
-    weights: [[f64; BLOCK]; 2],
+/// Neighbours of columns that see few, at most; columns whose sums are computed together.
+pub(super) const FEW: usize = 8;
+const LANES: usize = 8;
+
+/// The number of no element.
+const NONE: usize = usize::MAX;
+
+/// The elements that columns see, tap by tap, and their weights. Columns that see fewer than others see none at the last taps.
+struct Few {
+    elements: Vec<[usize; BLOCK]>,
+    weights: Vec<[f64; BLOCK]>,
 }
 
-impl Pairs {
+impl Few {
     fn fill(&mut self, rows: &Rows<'_>, start: usize, count: usize) {
-        let Pairs { elements, weights: [first, second] } = self;
         let spans = rows.spans.get(start..).unwrap_or(&[]).iter().take(count);
-        for (((span, elements), first), second) in spans.zip(elements).zip(first).zip(second) {
-            (*elements, *first, *second) = match rows.weights.get(span.start..span.start + span.count) {
-                Some([one]) => ([span.first; 2], *one, 0.0),
-                Some([one, other]) => ([span.first, span.first + 1], *one, *other),
-                _ => ([0; 2], 0.0, 0.0),
-            };
+        for (tap, (elements, weights)) in self.elements.iter_mut().zip(&mut self.weights).enumerate() {
+            for ((span, element), weight) in spans.clone().zip(elements).zip(weights) {
+                let own = rows.weights.get(span.start + tap).filter(|_| tap < span.count);
+                (*element, *weight) = own.map_or((NONE, 0.0), |own| (span.first + tap, *own));
+            }
         }
     }
 }
 
-for_each_level! {
-    /// The sums of pairs.
-    fn sum_pairs<T: Sample>(pairs: &Pairs, elements: &[T], sums: &mut [f64]) -> () = sum_pairs_plainly;
+for_avx2! {
+    /// The sums of columns that see few neighbours.
+    fn sum_few<T: Sample>(few: &Few, elements: &[T], sums: &mut [f64]) -> () = sum_few_plainly;
 }
 
 #[inline(always)]
-fn sum_pairs_plainly<T: Sample>(pairs: &Pairs, elements: &[T], sums: &mut [f64]) {
-    let Pairs { elements: places, weights: [first, second] } = pairs;
-    for (((sum, [one, other]), first), second) in sums.iter_mut().zip(places).zip(first).zip(second) {
-        let (Some(one), Some(other)) = (elements.get(*one), elements.get(*other)) else { break };
-        let (one, other) = (first * one.to_f64(), second * other.to_f64());
-        // An element whose weight is 0 may be infinite.
-        *sum = if *second == 0.0 { one } else { one + other };
+fn sum_few_plainly<T: Sample>(few: &Few, elements: &[T], sums: &mut [f64]) {
+    let (lanes, last) = sums.as_chunks_mut::<LANES>();
+    for (k, sums) in lanes.iter_mut().enumerate() {
+        *sums = sums_of(few, elements, k);
     }
+    if !last.is_empty() {
+        last.iter_mut().zip(sums_of(few, elements, lanes.len())).for_each(|(to, sum)| *to = sum);
+    }
+}
+
+/// The sums of columns that are computed together.
+#[inline(always)]
+fn sums_of<T: Sample>(few: &Few, elements: &[T], k: usize) -> [f64; LANES] {
+    let mut sums = [0.0; LANES];
+    for (places, weights) in few.elements.iter().zip(&few.weights) {
+        let (places, weights) = (places.as_chunks::<LANES>().0.get(k), weights.as_chunks::<LANES>().0.get(k));
+        let (Some(places), Some(weights)) = (places, weights) else { break };
+        // No element weighs nothing: the sum stays what it is.
+        let mut numbers = [T::zeroed(); LANES];
+        for (number, place) in numbers.iter_mut().zip(places) {
+            if let Some(element) = elements.get(*place) {
+                *number = *element;
+            }
+        }
+        for ((sum, number), weight) in sums.iter_mut().zip(&numbers).zip(weights) {
+            *sum += weight * number.to_f64();
+        }
+    }
+    sums
 }
 
 /// The elements and the weights of a span, from the tap `part` on and at most [`PART`].

@@ -18,7 +18,7 @@ use super::cpu::for_each_level;
 use super::half::odd;
 use super::{Resources, Stopped, parallel, volume};
 use bytemuck::{Pod, Zeroable};
-use columns::{BLOCK, Columns};
+use columns::{BLOCK, Columns, FEW};
 use half::{bf16, f16};
 use smallvec::SmallVec;
 
@@ -143,9 +143,9 @@ impl<'a> Rows<'a> {
         Rows { outer, spans, weights, most, has_outside, input: input.saturating_mul(inner), inner }
     }
 
-    /// Whether columns see two neighbours at most.
-    fn in_pairs(&self) -> bool {
-        self.inner == 1 && self.most <= 2
+    /// Whether columns see few neighbours.
+    fn sees_few(&self) -> bool {
+        self.inner == 1 && self.most <= FEW
     }
 
     /// Elements of a row of the output.
@@ -160,8 +160,10 @@ impl<'a> Rows<'a> {
         sides.clear();
         for axis in self.outer.iter().rev() {
             let size = axis.output().max(1);
-            let (at, weights) = axis.taps(rest % size)?;
-            rest /= size;
+            // A division takes as long as a small row.
+            let (own, more) = if rest < size { (rest, 0) } else { (rest % size, rest / size) };
+            let (at, weights) = axis.taps(own)?;
+            rest = more;
             first += at * stride;
             if !matches!(weights, [1.0]) {
                 sides.push((weights, stride));
@@ -211,7 +213,8 @@ pub fn resample<T: Sample>(
     parallel::split_by(bytemuck::cast_slice_mut(out), size, taps, resources, |first, out| {
         let out: &mut [T] = bytemuck::try_cast_slice_mut(out).map_err(|_| Stopped::Misfit)?;
         let (len, end, mut lookout) = (rows.output().max(1), first + out.len(), resources.lookout());
-        let (mut columns, mut sides, mut sums) = (Columns::new(&rows), Sides::new(), [0.0; BLOCK]);
+        let mut columns = Columns::new(&rows);
+        let (mut sides, mut sums) = (Sides::new(), [0.0; BLOCK]);
         let numbers = first / len..end.div_ceil(len);
         // Of a single row, those columns that are in this part.
         let all = if numbers.len() == 1 { first % len / BLOCK * BLOCK..first % len + out.len() } else { 0..len };
@@ -251,9 +254,11 @@ fn each_row(
     for number in 0..count {
         let (mut row, mut weight, mut rest) = (first, 1.0, number);
         for (weights, stride) in sides {
-            row += rest % weights.len() * stride;
-            weight *= weights.get(rest % weights.len()).copied().unwrap_or(0.0);
-            rest /= weights.len();
+            let len = weights.len();
+            let (own, more) = if rest < len { (rest, 0) } else { (rest % len, rest / len) };
+            row += own * stride;
+            weight *= weights.get(own).copied().unwrap_or(0.0);
+            rest = more;
         }
         work(row, weight)?;
     }
