@@ -34,26 +34,14 @@ pub struct Grid<'a> {
     pub padding: Padding,
 }
 
-/// The elements that a place reads along an axis, and their weights.
-#[derive(Debug, Clone, Copy, Default)]
-struct Side {
-    at: [usize; 4],
-    weights: [f64; 4],
-    count: usize,
-}
+/// The number of an element that is read, and its weight.
+type Tap = (usize, f64);
 
-impl Side {
-    fn push(&mut self, at: usize, weight: f64) {
-        if let (Some(to), Some(own)) = (self.at.get_mut(self.count), self.weights.get_mut(self.count)) {
-            (*to, *own) = (at, weight);
-            self.count += 1;
-        }
-    }
+/// No element.
+const NOTHING: Tap = (usize::MAX, 0.0);
 
-    fn taps(&self) -> impl Iterator<Item = (&usize, &f64)> {
-        self.at.iter().zip(&self.weights).take(self.count)
-    }
-}
+/// Taps along an axis, at most.
+const ALONG: usize = 4;
 
 impl<'a> Grid<'a> {
     /// Elements of a plane of the input.
@@ -113,21 +101,22 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// Adds what a number of the grid reads along an axis. Sides and filters stay where they are: moving them would wait for
-    /// what was just written.
+    /// What a number of the grid reads along an axis.
     #[inline(always)]
-    fn read(&self, filter: &Filter, number: f64, size: usize, side: &mut Side) {
+    fn read(&self, filter: &Filter, number: f64, size: usize) -> [Tap; ALONG] {
         let place = self.inside(self.place(number, size), size);
         let floor = place.floor();
-        let (first, last) = if *filter == Filter::Linear { (0, 1) } else { (-1, 2) };
-        for k in first..=last {
-            let at = floor + f64::from(k);
+        let steps: &[f64] = if *filter == Filter::Linear { &[0.0, 1.0] } else { &[-1.0, 0.0, 1.0, 2.0] };
+        let mut taps = [NOTHING; ALONG];
+        for (tap, step) in taps.iter_mut().zip(steps) {
+            let at = floor + step;
             let weight = filter.weight(place - at);
             // An element whose weight is 0 isn't read: it may be infinite.
-            if let Some(at) = self.element(at, size).filter(|_| weight != 0.0) {
-                side.push(at, weight);
+            if let Some(element) = self.element(at, size).filter(|_| weight != 0.0) {
+                *tap = (element, weight);
             }
         }
+        taps
     }
 
     /// The element that is the nearest to a place, halves to the even one.
@@ -173,23 +162,23 @@ pub fn sample<T: Sample>(
     let out = bytemuck::cast_slice_mut(out);
     parallel::pieces(out, unit, image, cost, resources, |number, before, out| {
         let out: &mut [T] = bytemuck::try_cast_slice_mut(out).map_err(|_| Stopped::Misfit)?;
-        let (mut lookout, mut sums, first) = (resources.lookout(), Sums::new(of_all(taps)), before / unit);
+        let (mut lookout, mut sums, first) = (resources.lookout(), Sums::new(taps, of_all(taps)), before / unit);
         if is_long {
             return alone(data, grid, filter, (number, first), parts, out, &mut lookout);
         }
         let part = Part { start: first, len: out.len() / parts, plane: grid.count };
         let mut places = part.places();
         while !places.is_empty() {
-            let numbers = grid.from(number * grid.channels, places.start).chunks_exact(rank.max(1)).take(places.len());
-            let count = sums.fill(grid, filter, numbers, &mut lookout)?;
+            let numbers = grid.from(number * grid.channels, places.start);
+            let count = sums.fill(grid, filter, numbers, places.len(), &mut lookout)?;
             for (channel, skipped, own) in part.planes(places.start..places.start + count) {
                 let plane = (number * grid.channels + channel) * plane..(number * grid.channels + channel + 1) * plane;
                 let elements = data.get(plane).ok_or(Stopped::Misfit)?;
                 let out = out.get_mut(own.start * parts..own.end * parts).ok_or(Stopped::Misfit)?;
-                lookout.after(sums.taps.len() * size_of::<T>())?;
+                lookout.after(count * sums.each * size_of::<T>())?;
                 match parts {
-                    1 => sums.write::<T, 1>(elements, skipped, out),
-                    _ => sums.write::<T, 2>(elements, skipped, out),
+                    1 => write_numbers::<T>(&sums, elements, skipped, out),
+                    _ => write_pairs::<T>(&sums, elements, skipped, out),
                 }
             }
             places.start += count;
@@ -215,95 +204,203 @@ fn alone<T: Sample>(
         let place = grid.from(number, (first + k) % grid.count).get(..grid.sizes.len()).ok_or(Stopped::Misfit)?;
         let mut sums = [0.0; 2];
         each_line(grid, &filter, place, &mut |side, base, weight| {
-            for (at, own) in side.taps() {
+            for (at, own) in side {
                 let element = elements.get((base + at) * parts..(base + at + 1) * parts).unwrap_or(&[]);
                 for (sum, number) in sums.iter_mut().zip(element) {
                     *sum += weight * own * number.to_f64();
                 }
             }
-            lookout.after(size_of::<T>() * side.count)
+            lookout.after(size_of::<T>() * side.len())
         })?;
         out.iter_mut().zip(sums).for_each(|(out, sum)| *out = T::of_f64(sum));
     }
     Ok(())
 }
 
-/// What is added up for places that follow each other.
-struct Sums {
-    /// Elements that a place reads, at most.
-    each: usize,
-    /// The numbers of elements, and their weights: so many for each place. Those of no element are [`NOTHING`].
-    taps: Vec<(usize, f64)>,
-}
-
-const NOTHING: (usize, f64) = (usize::MAX, 0.0);
-
 /// Places whose taps are listed together, and the taps from which on there are enough: no place has more.
 const PLACES: usize = 64;
 const TAPS: usize = 1 << 10;
 
-impl Sums {
-    fn new(each: usize) -> Sums {
-        Sums { each, taps: Vec::new() }
-    }
+/// Places whose sums are computed together: the last ones of a part may read beyond the list.
+const LANES: usize = 8;
 
-    /// Takes the sums of some of the places, from the first one on. Returns how many they are.
-    fn fill<'g>(
-        &mut self,
-        grid: &Grid<'_>,
-        filter: Filter,
-        places: impl Iterator<Item = &'g [f64]>,
-        lookout: &mut Lookout<'_>,
-    ) -> Result<usize, Stopped> {
-        self.taps.clear();
-        let mut count = 0;
-        for numbers in places.take(PLACES) {
-            each_line(grid, &filter, numbers, &mut |side, base, weight| {
-                self.taps.extend(side.taps().map(|(at, own)| (base + at, weight * own)));
-                lookout.after(size_of::<(usize, f64)>() * side.count)
-            })?;
-            count += 1;
-            self.taps.resize(count * self.each, NOTHING);
-            if self.taps.len() >= TAPS {
-                break;
+/// What is added up for places that follow each other.
+struct Sums {
+    /// Taps of a place along an axis, and in all.
+    along: usize,
+    each: usize,
+    /// Places from a tap to the next one.
+    row: usize,
+    /// For each tap the numbers of elements, and their weights. Those of no element are [`NOTHING`].
+    at: Vec<usize>,
+    weights: Vec<f64>,
+}
+
+/// The taps of places along an axis.
+struct Side {
+    at: [[usize; PLACES]; ALONG],
+    weights: [[f64; PLACES]; ALONG],
+}
+
+impl Side {
+    const NOTHING: Side = Side { at: [[NOTHING.0; PLACES]; ALONG], weights: [[NOTHING.1; PLACES]; ALONG] };
+
+    /// Finds the taps of places that have these numbers, along an axis whose neighbours are so far apart.
+    #[inline(always)]
+    fn fill(&mut self, grid: &Grid<'_>, filter: &Filter, numbers: &[f64], (axis, size, stride): (usize, usize, usize)) {
+        for (k, numbers) in numbers.chunks_exact(grid.sizes.len().max(1)).enumerate() {
+            let taps = grid.read(filter, numbers.get(axis).copied().unwrap_or(0.0), size);
+            for ((at, weights), tap) in self.at.iter_mut().zip(&mut self.weights).zip(taps) {
+                if let (Some(at), Some(weight)) = (at.get_mut(k), weights.get_mut(k)) {
+                    (*at, *weight) = (if tap.0 == NOTHING.0 { tap.0 } else { tap.0 * stride }, tap.1);
+                }
             }
-        }
-        Ok(count)
-    }
-
-    /// Writes the sums of a plane, from those of a place on. Elements have `N` numbers.
-    fn write<T: Sample, const N: usize>(&self, elements: &[T], skipped: usize, out: &mut [T]) {
-        let (elements, out) = (elements.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
-        let taps = self.taps.get(skipped * self.each..).unwrap_or(&[]);
-        // So many as the compiler knows become no loop.
-        match self.each {
-            2 => taps.as_chunks::<2>().0.iter().zip(out).for_each(|(taps, out)| *out = sum(elements, taps)),
-            4 => taps.as_chunks::<4>().0.iter().zip(out).for_each(|(taps, out)| *out = sum(elements, taps)),
-            8 => taps.as_chunks::<8>().0.iter().zip(out).for_each(|(taps, out)| *out = sum(elements, taps)),
-            _ => taps.chunks_exact(self.each.max(1)).zip(out).for_each(|(taps, out)| *out = sum(elements, taps)),
         }
     }
 }
 
-/// The sum of the elements at some taps.
+impl Sums {
+    fn new(along: usize, each: usize) -> Sums {
+        let row = PLACES.min((TAPS / each).max(1)) + LANES;
+        Sums { along, each, row, at: Vec::new(), weights: Vec::new() }
+    }
+
+    /// Takes the sums of some of the `most` places, which have these numbers. Returns how many they are.
+    fn fill(
+        &mut self,
+        grid: &Grid<'_>,
+        filter: Filter,
+        numbers: &[f64],
+        most: usize,
+        lookout: &mut Lookout<'_>,
+    ) -> Result<usize, Stopped> {
+        let count = most.min(self.row - LANES);
+        self.at.resize(self.each * self.row, NOTHING.0);
+        self.weights.resize(self.each * self.row, NOTHING.1);
+        list(self, grid, &filter, numbers.get(..count * grid.sizes.len()).unwrap_or(&[]));
+        lookout.after(count * self.each * size_of::<Tap>())?;
+        Ok(count)
+    }
+
+    /// Makes the tap `to` from the tap `from` and one along another axis.
+    #[inline(always)]
+    fn join(&mut self, from: usize, to: usize, at: &[usize; PLACES], weights: &[f64; PLACES]) {
+        let places = |tap: usize| tap * self.row..tap * self.row + self.row - LANES;
+        let (from, to) = (places(from), places(to));
+        // Those that are read may be those that are written.
+        let (mut before, mut before_weights) = ([0; PLACES], [0.0; PLACES]);
+        copy(self.at.get(from.clone()), &mut before);
+        copy(self.weights.get(from), &mut before_weights);
+        let (Some(to_at), Some(to_weights)) = (self.at.get_mut(to.clone()), self.weights.get_mut(to)) else { return };
+        for ((to, before), own) in to_at.iter_mut().zip(&before).zip(at) {
+            *to = if *before == NOTHING.0 || *own == NOTHING.0 { NOTHING.0 } else { before.wrapping_add(*own) };
+        }
+        for (((to, at), before), own) in to_weights.iter_mut().zip(to_at).zip(&before_weights).zip(weights) {
+            *to = if *at == NOTHING.0 { NOTHING.1 } else { before * own };
+        }
+    }
+}
+
 #[inline(always)]
-fn sum<T: Sample, const N: usize>(elements: &[[T; N]], taps: &[(usize, f64)]) -> [T; N] {
-    let mut sums = [0.0; N];
-    for (at, weight) in taps {
-        if let Some(element) = elements.get(*at) {
-            for (sum, number) in sums.iter_mut().zip(element) {
+fn copy<T: Copy>(from: Option<&[T]>, to: &mut [T; PLACES]) {
+    for (to, from) in to.iter_mut().zip(from.unwrap_or(&[])) {
+        *to = *from;
+    }
+}
+
+for_avx2! {
+    /// Lists what places read, which have these numbers.
+    fn list<>(sums: &mut Sums, grid: &Grid<'_>, filter: &Filter, numbers: &[f64]) -> () = list_plainly;
+}
+
+#[inline(always)]
+fn list_plainly(sums: &mut Sums, grid: &Grid<'_>, filter: &Filter, numbers: &[f64]) {
+    let (along, mut inner, mut outer) = (sums.along, Side::NOTHING, Side::NOTHING);
+    let (mut count, mut stride) = (1, grid.sizes.last().copied().unwrap_or(1));
+    inner.fill(grid, filter, numbers, (0, stride, 1));
+    sums.at.get_mut(..sums.row).unwrap_or(&mut []).fill(0);
+    sums.weights.get_mut(..sums.row).unwrap_or(&mut []).fill(1.0);
+    // Of the outer axes the last changes most slowly.
+    for (axis, size) in grid.sizes.iter().rev().enumerate().skip(1) {
+        outer.fill(grid, filter, numbers, (axis, *size, stride));
+        for tap in (0..along).rev() {
+            if let (Some(at), Some(weights)) = (outer.at.get(tap), outer.weights.get(tap)) {
+                for from in 0..count {
+                    sums.join(from, tap * count + from, at, weights);
+                }
+            }
+        }
+        (count, stride) = (count * along, stride * size);
+    }
+    for from in (0..count).rev() {
+        for tap in (0..along).rev() {
+            if let (Some(at), Some(weights)) = (inner.at.get(tap), inner.weights.get(tap)) {
+                sums.join(from, from * along + tap, at, weights);
+            }
+        }
+    }
+}
+
+for_avx2! {
+    /// Writes the sums of a plane, from those of a place on. Elements have `N` numbers.
+    fn write_numbers<T: Sample>(sums: &Sums, elements: &[T], skipped: usize, out: &mut [T]) -> () = write::<T, 1>;
+}
+
+for_avx2! {
+    /// As [`write_numbers`], of elements of two numbers.
+    fn write_pairs<T: Sample>(sums: &Sums, elements: &[T], skipped: usize, out: &mut [T]) -> () = write::<T, 2>;
+}
+
+#[inline(always)]
+fn write<T: Sample, const N: usize>(sums: &Sums, elements: &[T], skipped: usize, out: &mut [T]) {
+    let (elements, out) = (elements.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
+    let (lanes, last) = out.as_chunks_mut::<LANES>();
+    for (k, out) in lanes.iter_mut().enumerate() {
+        *out = sums_of(sums, elements, skipped + k * LANES);
+    }
+    if !last.is_empty() {
+        let all = sums_of(sums, elements, skipped + lanes.len() * LANES);
+        last.iter_mut().zip(all).for_each(|(to, sum)| *to = sum);
+    }
+}
+
+/// The sums of places that are computed together.
+#[inline(always)]
+fn sums_of<T: Sample, const N: usize>(sums: &Sums, elements: &[[T; N]], first: usize) -> [[T; N]; LANES] {
+    let mut all = [[0.0; N]; LANES];
+    for (at, weights) in sums.at.chunks_exact(sums.row).zip(sums.weights.chunks_exact(sums.row)) {
+        let (at, weights) = (at.get(first..).unwrap_or(&[]), weights.get(first..).unwrap_or(&[]));
+        let (Some(at), Some(weights)) = (at.first_chunk::<LANES>(), weights.first_chunk::<LANES>()) else { break };
+        // Nothing weighs nothing: the sum stays what it is.
+        let mut numbers = [[T::zeroed(); N]; LANES];
+        for (number, at) in numbers.iter_mut().zip(at) {
+            if let Some(element) = elements.get(*at) {
+                *number = *element;
+            }
+        }
+        for ((sums, numbers), weight) in all.iter_mut().zip(&numbers).zip(weights) {
+            for (sum, number) in sums.iter_mut().zip(numbers) {
                 *sum += weight * number.to_f64();
             }
         }
     }
-    sums.map(T::of_f64)
+    let mut rounded = [[T::zeroed(); N]; LANES];
+    for (to, sums) in rounded.iter_mut().zip(&all) {
+        for (to, sum) in to.iter_mut().zip(sums) {
+            *to = T::of_f64(*sum);
+        }
+    }
+    rounded
 }
+
+/// What is done with a line of taps, the number of the entry before them, and their weight.
+type LineWork<'a> = dyn FnMut(&[Tap], usize, f64) -> Result<(), Stopped> + 'a;
 
 for_avx2! {
     /// Calls `work` with what is added up for a place: taps of the innermost axis, the number of the entry before all of these,
     /// and their weight.
     fn each_line<>(
-        grid: &Grid<'_>, filter: &Filter, numbers: &[f64], work: &mut dyn FnMut(&Side, usize, f64) -> Result<(), Stopped>
+        grid: &Grid<'_>, filter: &Filter, numbers: &[f64], work: &mut LineWork<'_>
     ) -> Result<(), Stopped> = each_line_plainly;
 }
 
@@ -312,15 +409,16 @@ fn each_line_plainly(
     grid: &Grid<'_>,
     filter: &Filter,
     numbers: &[f64],
-    work: &mut dyn FnMut(&Side, usize, f64) -> Result<(), Stopped>,
+    work: &mut LineWork<'_>,
 ) -> Result<(), Stopped> {
-    let mut sides = SmallVec::<[Side; 3]>::from_elem(Side::default(), grid.sizes.len());
+    let mut sides = SmallVec::<[SmallVec<[Tap; ALONG]>; 3]>::new();
     // A closure would not be compiled for the level.
-    for ((side, number), size) in sides.iter_mut().zip(numbers).zip(grid.sizes.iter().rev()) {
-        grid.read(filter, *number, *size, side);
+    for (number, size) in numbers.iter().zip(grid.sizes.iter().rev()) {
+        let side = grid.read(filter, *number, *size);
+        sides.push(side.into_iter().filter(|tap| tap.0 != NOTHING.0).collect());
     }
     let Some((inner, outer)) = sides.split_first() else { return Ok(()) };
-    if sides.iter().any(|side| side.count == 0) {
+    if sides.iter().any(|side| side.is_empty()) {
         return Ok(());
     }
     // The taps of the outer axes, the last of which changes most slowly.
@@ -328,13 +426,12 @@ fn each_line_plainly(
     loop {
         let (mut base, mut stride, mut weight) = (0, grid.sizes.last().copied().unwrap_or(1), 1.0);
         for ((side, tap), size) in outer.iter().zip(&taps).zip(grid.sizes.iter().rev().skip(1)) {
-            base += side.at.get(*tap).copied().unwrap_or(0) * stride;
-            weight *= side.weights.get(*tap).copied().unwrap_or(0.0);
-            stride *= size;
+            let (at, own) = side.get(*tap).copied().unwrap_or_default();
+            (base, weight, stride) = (base + at * stride, weight * own, stride * size);
         }
         work(inner, base, weight)?;
         let moved = taps.iter_mut().zip(outer).any(|(tap, side)| {
-            *tap = if *tap + 1 < side.count { *tap + 1 } else { 0 };
+            *tap = if *tap + 1 < side.len() { *tap + 1 } else { 0 };
             *tap > 0
         });
         if !moved {

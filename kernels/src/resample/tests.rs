@@ -268,9 +268,34 @@ fn places_of_a_grid() {
         // Cubic filters have 4096 taps here. In the middle of an axis of one element.
         let long: Vec<f64> = places.chunks(2).flat_map(|place| [place[0], place[1], 0.0, 0.0, 0.0, 0.0]).collect();
         let own = Grid { sizes: &[1, 1, 1, 1, 5, 7], places: &long, ..grid };
-        let far = run(&data, &own, all.len()).iter().zip(&all).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        assert!(far < 1e-5, "{far} {filter:?} {padding:?}");
+        assert_eq!(run(&data, &own, all.len()), all, "{filter:?} {padding:?}");
+        at_each_level(|| assert_eq!(run(&data, &grid, all.len()), all, "{filter:?} {padding:?}"));
     }
+}
+
+/// Elements that weigh nothing aren't read: they may be infinite.
+#[test]
+fn elements_that_weigh_nothing() {
+    let data = [1.0, f32::INFINITY, 2.0, f32::NAN, 3.0];
+    let grid = Grid {
+        sizes: &[5],
+        places: &[-1.0, 1.0, 0.0, -3.0, 5.0],
+        count: 5,
+        channels: 1,
+        corners: true,
+        padding: Padding::Zeros,
+    };
+    at_each_level(|| {
+        for filter in [Filter::Linear, Filter::Cubic { a: -0.75 }] {
+            let mut out = [f32::NAN; 5];
+            sample(&data, &grid, filter, 1, &mut out, ALONE).unwrap();
+            assert_eq!(out, [1.0, 3.0, 2.0, 0.0, 0.0]);
+            let (spans, weights) = table(window(filter, 1.0, false), 5, &[0.0, 2.0, 4.0, 2.0, 0.5]);
+            let axis = Axis::Taps { input: 5, spans: &spans, weights: &weights };
+            resample(&data, &[axis], &[0.0], &mut out, ALONE).unwrap();
+            assert_eq!(out.map(|x| if x.is_finite() { x } else { -1.0 }), [1.0, 2.0, 3.0, 2.0, -1.0]);
+        }
+    });
 }
 
 /// Lines that are longer than what is known of them at a time, in parts of any length: each place by the definition.
