@@ -106,6 +106,9 @@ pub(super) fn matrix<T: Pod>(
         if (columns - 1) * step + rows * unit > data.len() || (rows - 1) * stride + columns * unit > out.len() {
             return Err(Stopped::OutOfRange);
         }
+        if few::<T>(data, step, out, stride, rows, columns) {
+            continue;
+        }
         #[cfg(target_arch = "x86_64")]
         if unit == 4 && level() >= 3 {
             // SAFETY: `level` checked that the processor has these features.
@@ -118,6 +121,27 @@ pub(super) fn matrix<T: Pod>(
         strip::<T>(data, step, out, stride, rows, columns);
     }
     Ok(())
+}
+
+for_each_level! {
+    /// Transposes a matrix of few columns that are one behind the other in the output, or of few rows that are so in the
+    /// data: as many as the compiler knows. Returns false if it isn't one.
+    fn few<T: Pod>(data: &[u8], step: usize, out: &mut [u8], stride: usize, rows: usize, columns: usize) -> bool = few_body::<T>;
+}
+
+#[inline(always)]
+fn few_body<T: Pod>(data: &[u8], step: usize, out: &mut [u8], stride: usize, rows: usize, columns: usize) -> bool {
+    let unit = size_of::<T>();
+    match (rows, columns) {
+        (_, 2) if stride == 2 * unit => each::<T>(data, step, out, 2 * unit, 0..rows, 0..2),
+        (_, 3) if stride == 3 * unit => each::<T>(data, step, out, 3 * unit, 0..rows, 0..3),
+        (_, 4) if stride == 4 * unit => each::<T>(data, step, out, 4 * unit, 0..rows, 0..4),
+        (2, _) if step == 2 * unit => each::<T>(data, 2 * unit, out, stride, 0..2, 0..columns),
+        (3, _) if step == 3 * unit => each::<T>(data, 3 * unit, out, stride, 0..3, 0..columns),
+        (4, _) if step == 4 * unit => each::<T>(data, 4 * unit, out, stride, 0..4, 0..columns),
+        _ => return false,
+    }
+    true
 }
 
 for_each_level! {
@@ -319,8 +343,8 @@ mod tests {
     #[test]
     fn matrices() {
         for element in ELEMENTS {
-            for &rows in sized(&[1, 2, 3, 7, 8, 15, 16, 17, 33, 64][..], &[3, 17]) {
-                for &columns in sized(&[1, 2, 3, 8, 16, 17, 40, 200][..], &[2, 18]) {
+            for &rows in sized(&[1, 2, 3, 4, 7, 8, 15, 16, 17, 33, 64][..], &[3, 17]) {
+                for &columns in sized(&[1, 2, 3, 4, 8, 16, 17, 40, 200][..], &[2, 18]) {
                     check(element, &[rows, columns], &[1, 0]);
                     check(element, &[2, rows, 3, columns], &[0, 3, 2, 1]);
                 }
