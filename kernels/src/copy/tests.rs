@@ -191,8 +191,13 @@ fn parts() {
             check_concat(entries, rows);
         }
     }
+    // Single words.
+    for word in ELEMENTS {
+        (2..6).for_each(|count| check_concat(sized(75, 5), &vec![word; count]));
+    }
     if !cfg!(miri) {
         check_concat(70_000, &[4, 8]);
+        check_concat(70_000, &[4, 4, 4]);
         check_concat(100, &[1001, 3000, 0, 77]);
         check_concat(1, &[200_000, 1, 300_000]);
     }
