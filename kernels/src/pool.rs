@@ -60,8 +60,9 @@ impl<T: Number> Pool<T> for Greatest<T> {
     #[inline(always)]
     fn add(&self, (greatest, place): (T, usize), element: T, at: usize) -> (T, usize) {
         let element = self.0.counts(element);
-        let more = element > greatest || element.is_nan() && !greatest.is_nan() || place == NONE;
-        if more { (element, at) } else { (greatest, place) }
+        // Without branches: which of some elements is the greatest is hard to foresee.
+        let more = (element > greatest) | (element.is_nan() & !greatest.is_nan()) | (place == NONE);
+        (if more { element } else { greatest }, if more { at } else { place })
     }
     #[inline(always)]
     fn end(&self, (greatest, place): (T, usize), _: usize, _: usize) -> (T::Precise, Option<usize>) {
