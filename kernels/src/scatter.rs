@@ -50,7 +50,13 @@ pub fn combine(reduction: Reduction, format: Format) -> Option<Combine> {
 }
 
 fn each<T: Pod>(elements: &mut [u8], updates: &[u8], by: impl Fn(T, T) -> T) {
-    for (element, update) in cast_slice_mut(elements).iter_mut().zip(cast_slice(updates)) {
+    let (elements, updates) = (cast_slice_mut(elements), cast_slice(updates));
+    // One alone takes less time than getting ready for many.
+    if let ([element], [update]) = (&mut *elements, updates) {
+        *element = by(*element, *update);
+        return;
+    }
+    for (element, update) in elements.iter_mut().zip(updates) {
         *element = by(*element, *update);
     }
 }
@@ -139,6 +145,9 @@ pub fn put(
     }
 }
 
+/// Elements between two looks.
+const SOME: usize = 1 << 10;
+
 fn put_of<const N: usize>(
     out: &mut [u8],
     places: &[i64],
@@ -146,8 +155,6 @@ fn put_of<const N: usize>(
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     let (out, elements, mut lookout) = (out.as_chunks_mut::<N>().0, elements.as_chunks::<N>().0, resources.lookout());
-    /// Elements between two looks.
-    const SOME: usize = 1 << 10;
     for (places, elements) in places.chunks(SOME).zip(elements.chunks(SOME)) {
         lookout.after(size_of_val(places) + size_of_val(elements))?;
         for (place, element) in places.iter().zip(elements) {
@@ -222,12 +229,15 @@ fn elements<I: Index>(
     let mut position = vec![0; outer.len()];
     let mut lookout = resources.lookout();
     for (indices, updates) in indices.chunks_exact(*columns).zip(updates.chunks_exact(columns * element)) {
-        let first: usize = position.iter().zip(&steps).map(|(p, step)| p * step).sum();
-        for (j, (&index, update)) in indices.iter().zip(updates.chunks_exact(element)).enumerate() {
-            lookout.after(size_of_val(&index) + element)?;
-            let entry = bounds.entry(index).ok_or(Stopped::OutOfRange)?;
-            let at = (first + entry * along + j * step) * element;
-            combine(out.get_mut(at..at + element).ok_or(Stopped::OutOfRange)?, update);
+        let mut first: usize = position.iter().zip(&steps).map(|(p, step)| p * step).sum();
+        for (indices, updates) in indices.chunks(SOME).zip(updates.chunks(SOME * element)) {
+            lookout.after(size_of_val(indices) + updates.len())?;
+            for (index, update) in indices.iter().zip(updates.chunks_exact(element)) {
+                let entry = bounds.entry(*index).ok_or(Stopped::OutOfRange)?;
+                let at = (first + entry * along) * element;
+                combine(out.get_mut(at..at + element).ok_or(Stopped::OutOfRange)?, update);
+                first += step;
+            }
         }
         for (p, dim) in position.iter_mut().zip(outer).rev() {
             *p += 1;
