@@ -5,17 +5,38 @@ use super::fold::{ABREAST, Rows, fold_lanes, fold_rows};
 use super::reduce::{BETWEEN_LOOKS, Parts, TOGETHER, between_looks, looking_every};
 use super::reductions::Added;
 use super::sums::{Partial, Total};
-use super::walk::{GROUP, some_by_some};
-use super::{Floating, Fold, MapSome, Measure, Number};
+use super::walk::{GROUP, map_each};
+use super::{Floating, Fold, Map, MapSome, Measure, Number};
 use crate::cpu::for_each_level;
 use crate::functions::{exp, exp_below_all, exp_below_in_place, exp_in_place, log};
 use crate::lookout::look;
 use crate::{Stop, Stopped};
 use std::marker::PhantomData;
 
-some_by_some! {
-    Softmax: Floating;
-    LogSoftmax: Floating;
+macro_rules! maps {
+    ($($map:ident: $is_log:literal;)*) => {$(
+        impl<T: Floating> Map<T> for $map {
+            fn each(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+                map_each::<Self, T>(self, len, lanes, to, stop)
+            }
+
+            fn across(
+                &self,
+                abreast: usize,
+                len: usize,
+                lanes: &[T],
+                to: &mut [T],
+                stop: Option<&Stop>,
+            ) -> Option<Result<(), Stopped>> {
+                (abreast >= GROUP).then(|| softmax_rows::<T>($is_log, abreast, len, lanes, to, stop))
+            }
+        }
+    )*};
+}
+
+maps! {
+    Softmax: false;
+    LogSoftmax: true;
 }
 
 /// `exp(x) / sum of exp(lane)`
@@ -32,17 +53,6 @@ impl<T: Floating> MapSome<T> for Softmax {
         let peaks = peaks::<T, TOGETHER>(len, lanes, stop)?;
         exponentials(len, lanes, to, &peaks, stop)?;
         shares(len, to, stop)
-    }
-
-    fn map_across(
-        &self,
-        abreast: usize,
-        len: usize,
-        lanes: &[T],
-        to: &mut [T],
-        stop: Option<&Stop>,
-    ) -> Option<Result<(), Stopped>> {
-        (abreast >= GROUP).then(|| softmax_rows::<T>(false, abreast, len, lanes, to, stop))
     }
 }
 
@@ -158,17 +168,6 @@ impl<T: Floating> MapSome<T> for LogSoftmax {
             }
         }
         Ok(())
-    }
-
-    fn map_across(
-        &self,
-        abreast: usize,
-        len: usize,
-        lanes: &[T],
-        to: &mut [T],
-        stop: Option<&Stop>,
-    ) -> Option<Result<(), Stopped>> {
-        (abreast >= GROUP).then(|| softmax_rows::<T>(true, abreast, len, lanes, to, stop))
     }
 }
 

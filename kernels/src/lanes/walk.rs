@@ -53,42 +53,7 @@ pub trait Map<T>: Sync {
 /// As [`Map`], for at most [`TOGETHER`] lanes; the loop over them is compiled with it for each processor level.
 pub trait MapSome<T>: Sync {
     fn map(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>;
-
-    /// As [`Map::across`].
-    fn map_across(
-        &self,
-        _abreast: usize,
-        _len: usize,
-        _lanes: &[T],
-        _to: &mut [T],
-        _stop: Option<&Stop>,
-    ) -> Option<Result<(), Stopped>> {
-        None
-    }
 }
-
-/// Makes [`Map`] of [`MapSome`].
-macro_rules! some_by_some {
-    ($($map:ident: $number:ident;)*) => {$(
-        impl<T: $number> crate::lanes::Map<T> for $map {
-            fn each(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-                crate::lanes::walk::map_each::<Self, T>(self, len, lanes, to, stop)
-            }
-
-            fn across(
-                &self,
-                abreast: usize,
-                len: usize,
-                lanes: &[T],
-                to: &mut [T],
-                stop: Option<&Stop>,
-            ) -> Option<Result<(), Stopped>> {
-                crate::lanes::MapSome::map_across(self, abreast, len, lanes, to, stop)
-            }
-        }
-    )*};
-}
-pub(super) use some_by_some;
 
 /// Maximum number of lanes that are collected at a time, so that memory is read in runs.
 pub(super) const GROUP: usize = TOGETHER;

@@ -6,6 +6,7 @@
 mod affine;
 mod columns;
 mod grid;
+mod listed;
 mod nearest;
 mod taps;
 
