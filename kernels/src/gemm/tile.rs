@@ -66,15 +66,18 @@ pub(super) enum Start {
     Block,
 }
 
+/// Maximum rows of a tile.
+const MOST: usize = 12;
+
 /// # Safety
 /// See [`Tile`] and [`Vector`].
 #[inline(always)]
-unsafe fn tile<V: Vector, const MOST: usize>(tile: &Tile<V::Of>) {
+unsafe fn tile<V: Vector, const HEIGHT: usize>(tile: &Tile<V::Of>) {
     macro_rules! by_rows {
         ($($rows:literal)*) => {
             match tile.rows {
                 // SAFETY: the caller's.
-                $($rows if const { $rows <= MOST } => unsafe { by_columns::<V, $rows>(tile) },)*
+                $($rows if const { $rows <= HEIGHT } => unsafe { by_columns::<V, $rows>(tile) },)*
                 _ => {}
             }
         };
@@ -116,7 +119,9 @@ unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, cons
             let from = from.add(j * V::COUNT);
             if FULL || j + 1 < W { V::load(from) } else { V::load_some(from, last) }
         };
-        let (mut a, mut b, mut next) = (tile.a, tile.b, tile.next);
+        // Of every fourth row: by way of one alone, each row would wait for the one before.
+        let mut a: [_; MOST.div_ceil(4)] = std::array::from_fn(|k| tile.a.wrapping_add(4 * k * a_row));
+        let (mut b, mut next) = (tile.b, tile.next);
         let (mut left, mut start) = (steps, tile.start);
         loop {
             let mut sums = [[V::zero(); W]; M];
@@ -135,12 +140,13 @@ unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, cons
                     *row = load(b, j);
                 }
                 for (i, sums) in sums.iter_mut().enumerate() {
-                    let a = V::splat(a.add(i * a_row));
+                    let a = V::splat(a[i / 4].add(i % 4 * a_row));
                     for (sum, b) in sums.iter_mut().zip(row) {
                         *sum = a.mul_add(b, *sum);
                     }
                 }
-                (a, b, next) = (a.wrapping_add(a_step), b.wrapping_add(b_step), next.wrapping_add(next_step));
+                a = a.map(|a| a.wrapping_add(a_step));
+                (b, next) = (b.wrapping_add(b_step), next.wrapping_add(next_step));
             }
             let ends = left <= BLOCK && !tile.bias.is_null();
             for (i, sums) in sums.iter_mut().enumerate() {
