@@ -113,7 +113,7 @@ unsafe fn by_columns<V: Vector, const M: usize>(tile: &Tile<V::Of>) {
 unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, const LATER: bool>(tile: &Tile<V::Of>) {
     let Tile { steps, a_row, a_step, b_step, out_row, next_step, .. } = *tile;
     let last = tile.columns - (W - 1) * V::COUNT;
-    // SAFETY: the caller's. Pointers that no step reads may be anywhere.
+    // SAFETY: the caller's. Pointers that no step reads may be anywhere. No tile has more than `MOST` rows.
     unsafe {
         let load = |from: *const V::Of, j: usize| {
             let from = from.add(j * V::COUNT);
@@ -140,7 +140,7 @@ unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, cons
                     *row = load(b, j);
                 }
                 for (i, sums) in sums.iter_mut().enumerate() {
-                    let a = V::splat(a[i / 4].add(i % 4 * a_row));
+                    let a = V::splat(a.get_unchecked(i / 4).add(i % 4 * a_row));
                     for (sum, b) in sums.iter_mut().zip(row) {
                         *sum = a.mul_add(b, *sum);
                     }

@@ -38,10 +38,12 @@ pub trait Number: Stored<Self> + Stored<Self::Precise> + PartialOrd + Debug {
     /// The integer with these bits flipped.
     fn flipped(self, bits: Self) -> Self;
     fn is_nan(self) -> bool;
+    /// A number that has the order of this one, if there are so few: that of NaN is the greatest, and zeros have one.
+    fn rank(self) -> Option<i32>;
 }
 
 macro_rules! floats {
-    ($($type:ident by $total:ty),*) => {$(
+    ($($type:ident by $total:ty, $rank:expr;)*) => {$(
         impl Number for $type {
             type Precise = f64;
             type Sum = $total;
@@ -81,11 +83,26 @@ macro_rules! floats {
             fn is_nan(self) -> bool {
                 Float::is_nan(self)
             }
+            #[inline(always)]
+            fn rank(self) -> Option<i32> {
+                $rank(self)
+            }
         }
     )*};
 }
 
-floats!(f32 by f64, f64 by Pair);
+floats! {
+    f32 by f64, rank_of;
+    f64 by Pair, |_| None;
+}
+
+#[inline(always)]
+fn rank_of(x: f32) -> Option<i32> {
+    let bits = (if x == 0.0 { 0.0 } else { x }).to_bits().cast_signed();
+    // Those below 0 are in the reverse order.
+    let rank = bits ^ (bits >> 31).cast_unsigned().wrapping_shr(1).cast_signed();
+    Some(if x.is_nan() { i32::MAX } else { rank })
+}
 
 /// `f32` or `f64`.
 pub trait Floating: Number<Precise = f64> + Real {
@@ -165,6 +182,10 @@ macro_rules! ints {
             #[inline(always)]
             fn is_nan(self) -> bool {
                 false
+            }
+            #[inline(always)]
+            fn rank(self) -> Option<i32> {
+                (size_of::<Self>() <= size_of::<i32>()).then_some(self as i32)
             }
         }
     )*};
