@@ -142,7 +142,10 @@ impl Formula {
 
     /// Whether it is certainly not below 0, as no symbol is.
     pub(crate) fn is_size(&self) -> bool {
-        self.terms().iter().all(|term| term.times >= 0)
+        match &self.0 {
+            Kind::Number(number) => *number >= 0,
+            Kind::Sum(terms) => terms.iter().all(|term| term.times >= 0),
+        }
     }
 
     /// The larger one of two numbers, if it is certain which one is.

@@ -1,5 +1,7 @@
 //! Sums of a row of the input with the weights of its axis: what columns of the output see of it.
 
+use super::grid::NOTHING;
+use super::listed::{LANES, add_tap};
 use super::{Rows, Sample, Span};
 use crate::cpu::{for_avx2, for_each_level};
 use crate::gemm::blocks::CHANNELS;
@@ -80,12 +82,8 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Neighbours of columns that see few, at most; columns whose sums are computed together.
+/// Neighbours of columns that see few, at most.
 pub(super) const FEW: usize = 8;
-const LANES: usize = 8;
-
-/// The number of no element.
-const NONE: usize = usize::MAX;
 
 /// The elements that columns see, tap by tap, and their weights. Columns that see fewer than others see none at the last taps.
 struct Few {
@@ -99,7 +97,7 @@ impl Few {
         for (tap, (elements, weights)) in self.elements.iter_mut().zip(&mut self.weights).enumerate() {
             for ((span, element), weight) in spans.clone().zip(elements).zip(weights) {
                 let own = rows.weights.get(span.start + tap).filter(|_| tap < span.count);
-                (*element, *weight) = own.map_or((NONE, 0.0), |own| (span.first + tap, *own));
+                (*element, *weight) = own.map_or(NOTHING, |own| (span.first + tap, *own));
             }
         }
     }
@@ -112,6 +110,7 @@ for_avx2! {
 
 #[inline(always)]
 fn sum_few_plainly<T: Sample>(few: &Few, elements: &[T], sums: &mut [f64]) {
+    let (elements, sums) = (elements.as_chunks::<1>().0, sums.as_chunks_mut::<1>().0);
     let (lanes, last) = sums.as_chunks_mut::<LANES>();
     for (k, sums) in lanes.iter_mut().enumerate() {
         *sums = sums_of(few, elements, k);
@@ -123,21 +122,12 @@ fn sum_few_plainly<T: Sample>(few: &Few, elements: &[T], sums: &mut [f64]) {
 
 /// The sums of columns that are computed together.
 #[inline(always)]
-fn sums_of<T: Sample>(few: &Few, elements: &[T], k: usize) -> [f64; LANES] {
-    let mut sums = [0.0; LANES];
+fn sums_of<T: Sample>(few: &Few, elements: &[[T; 1]], k: usize) -> [[f64; 1]; LANES] {
+    let mut sums = [[0.0]; LANES];
     for (places, weights) in few.elements.iter().zip(&few.weights) {
         let (places, weights) = (places.as_chunks::<LANES>().0.get(k), weights.as_chunks::<LANES>().0.get(k));
         let (Some(places), Some(weights)) = (places, weights) else { break };
-        // No element weighs nothing: the sum stays what it is.
-        let mut numbers = [T::zeroed(); LANES];
-        for (number, place) in numbers.iter_mut().zip(places) {
-            if let Some(element) = elements.get(*place) {
-                *number = *element;
-            }
-        }
-        for ((sum, number), weight) in sums.iter_mut().zip(&numbers).zip(weights) {
-            *sum += weight * number.to_f64();
-        }
+        add_tap(&mut sums, elements, places, weights);
     }
     sums
 }

@@ -10,7 +10,7 @@ pub(super) const PLACES: usize = 64;
 pub(super) const TAPS: usize = 1 << 10;
 
 /// Places whose sums are computed together: the last ones of a part may read beyond the list.
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 
 /// What is added up for places that follow each other.
 pub(super) struct Sums {
@@ -159,18 +159,7 @@ fn sums_of<T: Sample, const N: usize>(sums: &Sums, elements: &[[T; N]], first: u
     for (at, weights) in sums.at.chunks_exact(sums.row).zip(sums.weights.chunks_exact(sums.row)) {
         let (at, weights) = (at.get(first..).unwrap_or(&[]), weights.get(first..).unwrap_or(&[]));
         let (Some(at), Some(weights)) = (at.first_chunk::<LANES>(), weights.first_chunk::<LANES>()) else { break };
-        // Nothing weighs nothing: the sum stays what it is.
-        let mut numbers = [[T::zeroed(); N]; LANES];
-        for (number, at) in numbers.iter_mut().zip(at) {
-            if let Some(element) = elements.get(*at) {
-                *number = *element;
-            }
-        }
-        for ((sums, numbers), weight) in all.iter_mut().zip(&numbers).zip(weights) {
-            for (sum, number) in sums.iter_mut().zip(numbers) {
-                *sum += weight * number.to_f64();
-            }
-        }
+        add_tap(&mut all, elements, at, weights);
     }
     let mut rounded = [[T::zeroed(); N]; LANES];
     for (to, sums) in rounded.iter_mut().zip(&all) {
@@ -179,4 +168,25 @@ fn sums_of<T: Sample, const N: usize>(sums: &Sums, elements: &[[T; N]], first: u
         }
     }
     rounded
+}
+
+/// Adds to sums what an element of each place weighs. No element weighs nothing: the sum stays what it is.
+#[inline(always)]
+pub(super) fn add_tap<T: Sample, const N: usize>(
+    sums: &mut [[f64; N]; LANES],
+    elements: &[[T; N]],
+    at: &[usize; LANES],
+    weights: &[f64; LANES],
+) {
+    let mut numbers = [[T::zeroed(); N]; LANES];
+    for (number, at) in numbers.iter_mut().zip(at) {
+        if let Some(element) = elements.get(*at) {
+            *number = *element;
+        }
+    }
+    for ((sums, numbers), weight) in sums.iter_mut().zip(&numbers).zip(weights) {
+        for (sum, number) in sums.iter_mut().zip(numbers) {
+            *sum += weight * number.to_f64();
+        }
+    }
 }
