@@ -69,12 +69,12 @@ pub(super) struct Part {
 }
 
 impl Part {
-    fn quads(&self, taps: usize) -> usize {
-        self.terms.end.div_ceil(SOME.saturating_mul(taps)) - self.quad
+    pub(super) fn quads(&self, taps: usize) -> Range<usize> {
+        self.quad..self.terms.end.div_ceil(SOME.saturating_mul(taps))
     }
 
     pub(super) fn steps(&self, taps: usize) -> Range<usize> {
-        self.step..self.step + self.quads(taps) * taps
+        self.step..self.step + self.quads(taps).len() * taps
     }
 
     /// The step of a channel at the first tap.
@@ -82,13 +82,10 @@ impl Part {
         self.step + (channel / SOME - self.quad) * taps
     }
 
-    /// The channels and taps of the terms, in order.
-    pub(super) fn channels(&self, taps: usize) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
-        let Range { start, end } = self.terms;
-        (start / taps..end.div_ceil(taps)).map(move |channel| {
-            let first = channel * taps;
-            (channel, start.max(first) - first..end.min(first + taps) - first)
-        })
+    /// The taps of a channel, of all that it has.
+    pub(super) fn taps(&self, channel: usize, all: usize) -> Range<usize> {
+        let (first, Range { start, end }) = (channel * all, &self.terms);
+        start.clamp(&first, &(first + all)) - first..end.clamp(&first, &(first + all)) - first
     }
 }
 
@@ -103,18 +100,18 @@ pub(super) struct Check {
 
 impl Steps {
     /// Steps between checks, about: these are few beside them, and sums don't become much larger between two.
-    const BETWEEN: usize = 12;
+    const BETWEEN: usize = 16;
 
     /// Those of filters of so many channels and taps.
     pub(super) fn of(channels: usize, taps: usize, own: bool, as_floats: bool) -> Steps {
         let (terms, taps) = (channels.saturating_mul(taps), taps.max(1));
-        let quads = (Steps::BETWEEN / taps).max(1);
+        let quads = ((Steps::BETWEEN + taps / 2) / taps).max(1);
         let (mut parts, mut checks, mut count) = (Vec::new(), Vec::new(), 0);
         let block = if as_floats { BLOCK } else { terms.max(1) };
         for start in (0..terms).step_by(block) {
             let part =
                 Part { terms: start..terms.min(start + block), quad: start / SOME.saturating_mul(taps), step: count };
-            let own_quads = part.quads(taps);
+            let own_quads = part.quads(taps).len();
             if as_floats && !own {
                 let ends = (1..=own_quads.div_ceil(quads)).map(|at| own_quads.min(at * quads));
                 checks.extend(ends.map(|end| Check { end: count + end * taps, last: end == own_quads }));
@@ -186,7 +183,7 @@ impl Scaling<'_> {
         };
         let first = sum.wrapping_mul(self.outside.into()).wrapping_neg().wrapping_add(of_sum as u32);
         let [slope, climb] = [length, times as f32].map(|times| -rounding(factor) * times);
-        let floats = [factor, addend, slope, climb, 0.5 - slack(addend), scale, float_bias].map(f32::to_bits);
+        let floats = [factor, addend, slope, climb, 0.5 - slack(addend, self.zero), scale, float_bias].map(f32::to_bits);
         let [factor, addend, slope, climb, certain, scale, float_bias] = floats;
         [first, factor, addend, slope, climb, certain, scale, float_bias]
     }
@@ -239,13 +236,14 @@ impl FilterBytes<'_> {
         let (mut total, mut squares, mut sizes, mut checks) = (0u32, 0f64, 0f64, 0);
         for part in &steps.parts {
             let (mut sum, mut ends) = (0u32, steps.checks.iter().skip(checks).peekable());
-            for (channel, of) in part.channels(taps) {
+            let Range { start, end } = part.terms;
+            for channel in start / taps..end.div_ceil(taps) {
                 let step = part.step(channel, taps);
                 while ends.next_if(|check| check.end <= step).is_some() {
                     set(steps.count + ROWS + checks, sum.wrapping_mul(less));
                     checks += 1;
                 }
-                for tap in of {
+                for tap in part.taps(channel, taps) {
                     let term = channel * taps + tap;
                     let byte = row.get(term * apart).map_or(0, |byte| byte ^ flip);
                     let counted = counts.get(term).copied().unwrap_or(0.0) * f64::from(byte as i8);

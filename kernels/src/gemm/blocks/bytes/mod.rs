@@ -352,10 +352,9 @@ impl BytesPlan<'_> {
             let from = band.place(rows.start + place / columns, band.columns.start + place % columns);
             let own = if matches!(self.bytes.kind, Kind::Own(_)) { lane } else { 0 };
             let to = (group.start + block * group.positions + first + place) * CHANNELS + lane;
-            // SAFETY: doubts are about bytes of the part, and filters of the group.
-            let (image, weights, out) =
-                unsafe { (seen.as_ptr().add(group.block + from + own), weights.as_ptr().add(filter), out.at(to)) };
-            waiting.open.push(Open { image, weights, out });
+            // SAFETY: doubts are about bytes of the part.
+            let (image, out) = unsafe { (seen.as_ptr().add(group.block + from + own), out.at(to)) };
+            waiting.open.push(Open { image, weights: weights.as_ptr(), filter, out });
             if waiting.open.len() == loops.lanes {
                 self.settle(task, waiting, lookout)?;
             }

@@ -136,6 +136,12 @@ pub(super) trait Quantize: Dot {
     unsafe fn sizes(self) -> Self;
     /// Those of floats.
     unsafe fn magnitudes(of: Self::Floats) -> Self::Floats;
+    /// Four numbers from each of `COUNT` places on, plus an offset: the first ones, the second ones and so on.
+    unsafe fn four(places: *const *const u8, offset: usize) -> [Self; 4];
+    /// The numbers, of two vectors that follow each other, that have the numbers of `which`.
+    unsafe fn pick(from: *const u32, which: Self) -> Self;
+    /// The bits of another where those of `of_other` are set.
+    unsafe fn choose(self, other: Self, of_other: Self) -> Self;
     /// One of the four bytes of each number, with its sign.
     unsafe fn byte(self, at: usize) -> Self;
     /// As above, without a sign.
@@ -170,6 +176,25 @@ impl<const N: usize> Quantize for Plain<u32, N> {
         Plain(of.0.map(f32::abs))
     }
     #[inline(always)]
+    unsafe fn four(places: *const *const u8, offset: usize) -> [Self; 4] {
+        let mut four = [[0; N]; 4];
+        for place in 0..N {
+            let own = unsafe { (*places.add(place)).add(offset).cast::<[u32; 4]>().read_unaligned() };
+            four.iter_mut().zip(own).for_each(|(to, own)| to[place] = own);
+        }
+        four.map(Plain)
+    }
+    #[inline(always)]
+    unsafe fn pick(from: *const u32, which: Self) -> Self {
+        Plain(which.0.map(|which| unsafe { from.add(which as usize).read() }))
+    }
+    #[inline(always)]
+    unsafe fn choose(mut self, other: Self, of_other: Self) -> Self {
+        let others = other.0.into_iter().zip(of_other.0);
+        self.0.iter_mut().zip(others).for_each(|(own, (other, of_other))| *own ^= (*own ^ other) & of_other);
+        self
+    }
+    #[inline(always)]
     unsafe fn byte(self, at: usize) -> Self {
         Plain(self.0.map(|quad| ((quad << (24 - 8 * at)) as i32 >> 24) as u32))
     }
@@ -181,9 +206,28 @@ impl<const N: usize> Quantize for Plain<u32, N> {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use super::super::super::super::vectors::Vector;
     use super::super::super::super::vectors::x86::{F32x8, F32x16, U32x8, U32x16};
     use super::{MOST, Quantize};
     use std::arch::x86_64::*;
+
+    /// The 16 bytes at each of 16 places, plus an offset: of every fourth one from the first on, from the second on and so on.
+    ///
+    /// # Safety
+    /// They must be readable. Needs AVX-512.
+    #[inline(always)]
+    unsafe fn rows_of_16(places: *const *const u8, offset: usize) -> [__m512i; 4] {
+        // SAFETY: the caller's.
+        unsafe {
+            let of = |place: usize| _mm_loadu_si128((*places.add(place)).add(offset).cast());
+            let row = |first: usize| {
+                let row = _mm512_castsi128_si512(of(first));
+                let row = _mm512_inserti32x4::<1>(row, of(first + 4));
+                _mm512_inserti32x4::<3>(_mm512_inserti32x4::<2>(row, of(first + 8)), of(first + 12))
+            };
+            [row(0), row(1), row(2), row(3)]
+        }
+    }
 
     // SAFETY, of all blocks: the caller's.
     impl Quantize for U32x16 {
@@ -214,6 +258,28 @@ mod x86 {
         #[inline(always)]
         unsafe fn magnitudes(of: F32x16) -> F32x16 {
             F32x16(unsafe { _mm512_abs_ps(of.0) })
+        }
+        #[inline(always)]
+        unsafe fn four(places: *const *const u8, offset: usize) -> [Self; 4] {
+            unsafe {
+                let rows = rows_of_16(places, offset);
+                let low = [_mm512_unpacklo_epi32(rows[0], rows[1]), _mm512_unpacklo_epi32(rows[2], rows[3])];
+                let high = [_mm512_unpackhi_epi32(rows[0], rows[1]), _mm512_unpackhi_epi32(rows[2], rows[3])];
+                [
+                    U32x16(_mm512_unpacklo_epi64(low[0], low[1])),
+                    U32x16(_mm512_unpackhi_epi64(low[0], low[1])),
+                    U32x16(_mm512_unpacklo_epi64(high[0], high[1])),
+                    U32x16(_mm512_unpackhi_epi64(high[0], high[1])),
+                ]
+            }
+        }
+        #[inline(always)]
+        unsafe fn pick(from: *const u32, which: Self) -> Self {
+            unsafe { U32x16(_mm512_permutex2var_epi32(Self::load(from).0, which.0, Self::load(from.add(16)).0)) }
+        }
+        #[inline(always)]
+        unsafe fn choose(self, other: Self, of_other: Self) -> Self {
+            U32x16(unsafe { _mm512_ternarylogic_epi32::<0b1101_1000>(self.0, other.0, of_other.0) })
         }
         #[inline(always)]
         unsafe fn byte(self, at: usize) -> Self {
@@ -259,6 +325,38 @@ mod x86 {
         #[inline(always)]
         unsafe fn magnitudes(of: F32x8) -> F32x8 {
             F32x8(unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), of.0) })
+        }
+        #[inline(always)]
+        unsafe fn four(places: *const *const u8, offset: usize) -> [Self; 4] {
+            unsafe {
+                let of = |place: usize| _mm_loadu_si128((*places.add(place)).add(offset).cast());
+                let rows = [
+                    _mm256_set_m128i(of(4), of(0)),
+                    _mm256_set_m128i(of(5), of(1)),
+                    _mm256_set_m128i(of(6), of(2)),
+                    _mm256_set_m128i(of(7), of(3)),
+                ];
+                let low = [_mm256_unpacklo_epi32(rows[0], rows[1]), _mm256_unpacklo_epi32(rows[2], rows[3])];
+                let high = [_mm256_unpackhi_epi32(rows[0], rows[1]), _mm256_unpackhi_epi32(rows[2], rows[3])];
+                [
+                    U32x8(_mm256_unpacklo_epi64(low[0], low[1])),
+                    U32x8(_mm256_unpackhi_epi64(low[0], low[1])),
+                    U32x8(_mm256_unpacklo_epi64(high[0], high[1])),
+                    U32x8(_mm256_unpackhi_epi64(high[0], high[1])),
+                ]
+            }
+        }
+        #[inline(always)]
+        unsafe fn pick(from: *const u32, which: Self) -> Self {
+            unsafe {
+                let [low, high] = [0, 8].map(|at| _mm256_permutevar8x32_epi32(Self::load(from.add(at)).0, which.0));
+                let is_high = _mm256_cmpgt_epi32(which.0, _mm256_set1_epi32(7));
+                U32x8(_mm256_blendv_epi8(low, high, is_high))
+            }
+        }
+        #[inline(always)]
+        unsafe fn choose(self, other: Self, of_other: Self) -> Self {
+            U32x8(unsafe { _mm256_blendv_epi8(self.0, other.0, of_other.0) })
         }
         #[inline(always)]
         unsafe fn byte(self, at: usize) -> Self {

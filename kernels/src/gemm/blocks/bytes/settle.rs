@@ -35,9 +35,11 @@ pub(super) fn rounding(factor: f32) -> f32 {
     factor * (ROUNDING * SLACK)
 }
 
-/// The margin of all else: of a sum that becomes a float, of factors, addends and quotients, where these matter.
-pub(super) fn slack(addend: f32) -> f32 {
-    8.0 * ROUNDING * (300.0 + addend.abs())
+/// The margin of all else, for a zero point of the output. Floats round a total and a quotient, which are at most as far from 0
+/// as a byte where that matters; here a sum becomes a float, a factor is rounded, an addend is, and what they give.
+pub(super) fn slack(addend: f32, zero: u8) -> f32 {
+    let most = f32::from(zero.max(255 - zero)) + 1.0;
+    (ROUNDING * SLACK) * (5.0 * most + 3.0 * addend.abs())
 }
 
 /// A byte of the output that is in doubt, and what it is a sum of.
@@ -45,8 +47,9 @@ pub(super) fn slack(addend: f32) -> f32 {
 pub(super) struct Open {
     /// What its place sees: its own channel, if filters see but one.
     pub(super) image: *const u8,
-    /// The weights of its filter, and the numbers that follow them.
+    /// The weights of a group of filters, and the numbers that follow them; and which of the filters it is.
     pub(super) weights: *const u32,
+    pub(super) filter: usize,
     pub(super) out: *mut u8,
 }
 
@@ -75,64 +78,136 @@ pub(super) type Settle = unsafe fn(&Common<'_>, &[Open]);
 /// Bytes that are settled together, at most: two vectors of them.
 pub(super) const LANES: usize = 2 * CHANNELS;
 
-/// Steps that are gathered before they are added, at most: the channels of a quad at each tap. And those of places without
-/// others around them.
-const GATHERED: usize = 64;
-const ALONE: usize = 16;
+/// Numbers that are no further apart in memory than in lines of the cache.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Lines<T>(T);
 
-/// What each lane sees at some steps, and its weights: the lanes of a step follow each other.
+/// Bytes that are settled together, each in a lane.
+struct Lanes {
+    images: [*const u8; LANES],
+    filters: Lines<[u32; LANES]>,
+    groups: [Group; LANES],
+    count: usize,
+}
+
+/// Filters of a vector that follow each other in memory.
+#[derive(Clone, Copy)]
+struct Group {
+    weights: *const u32,
+    /// The first lane of the vector, and all bits of those that are of this group or of the next ones.
+    first: usize,
+    lanes: Lines<[u32; CHANNELS]>,
+}
+
+impl Lanes {
+    /// In vectors of so many, which have so many lanes together: the last byte has all that are left.
+    #[inline(always)]
+    fn of(open: &[Open], all: usize, width: usize) -> Option<Lanes> {
+        let last = open.last()?;
+        let none = Group { weights: last.weights, first: 0, lanes: Lines([0; CHANNELS]) };
+        let (images, filters) = ([last.image; LANES], Lines([last.filter as u32; LANES]));
+        let mut lanes = Lanes { images, filters, groups: [none; LANES], count: 0 };
+        for (lane, open) in open.iter().chain(std::iter::repeat(last)).take(all.min(LANES)).enumerate() {
+            (lanes.images[lane], lanes.filters.0[lane]) = (open.image, open.filter as u32);
+            let of_vector = lane % width;
+            if of_vector == 0 || lanes.groups[lanes.count - 1].weights != open.weights {
+                let group = &mut lanes.groups[lanes.count];
+                (group.weights, group.first) = (open.weights, lane - of_vector);
+                group.lanes.0[of_vector..].fill(u32::MAX);
+                lanes.count += 1;
+            }
+        }
+        Some(lanes)
+    }
+
+    #[inline(always)]
+    fn groups(&self) -> &[Group] {
+        self.groups.get(..self.count).unwrap_or(&self.groups)
+    }
+}
+
+/// Taps that are gathered before they are added, at most, of the quads of a block.
+const TAPS: usize = 64;
+const QUADS: usize = CHANNELS / SOME;
+
+/// What each lane sees at some taps of the quads of a block, and its weights: the lanes of a step follow each other.
 struct Gathered {
-    steps: Range<usize>,
-    quads: [[MaybeUninit<u32>; GATHERED * LANES]; 2],
+    /// The step of the first quad, which shows the part too.
+    step: usize,
+    taps: Range<usize>,
+    seen: Lines<[MaybeUninit<u32>; QUADS * TAPS * LANES]>,
+    weights: Lines<[MaybeUninit<u32>; QUADS * TAPS * LANES]>,
 }
 
 impl Gathered {
-    /// Gathers some steps, unless the first one is there: no more than fit.
+    /// Gathers the taps of quads from one on, as many as fit, unless that one is there.
     ///
     /// # Safety
-    /// See [`Settle`].
+    /// See [`Settle`]; `lanes` are those of `N` vectors. Quads are of a block.
     #[inline(always)]
-    unsafe fn have<S: Seen>(&mut self, of: &Common<'_>, open: &[Open], steps: Range<usize>) {
-        if self.steps.contains(&steps.start) {
+    unsafe fn have<V: Quantize, S: Seen, const N: usize>(
+        &mut self,
+        of: &Common<'_>,
+        lanes: &Lanes,
+        (step, quads): (usize, &Range<usize>),
+        tap: usize,
+    ) {
+        if self.step == step && self.taps.contains(&tap) {
             return;
         }
-        self.steps = steps;
-        let ([seen, weights], lanes) = (&mut self.quads, open.len());
-        for (at, step) in self.steps.clone().enumerate() {
-            let row = step * of.apart;
-            // Those of a step follow each other, as stores to lines of their own take twice the time. And processors gather
-            // slower than one by one, so that is what they are told.
-            for (lane, open) in open.iter().enumerate() {
-                let to = at * lanes + lane;
-                // SAFETY: the caller's; there is room for so many steps.
-                unsafe {
-                    let quad = S::quad(open.image.add(*of.offsets.get_unchecked(step) as usize));
-                    seen.get_unchecked_mut(to).write(quad);
-                    weights.get_unchecked_mut(to).write(open.weights.add(row).read_volatile());
+        (self.step, self.taps) = (step, tap..of.steps.taps.min(tap + TAPS));
+        let (taps, all, before) = (self.taps.len(), N * V::COUNT, quads.start % QUADS);
+        let [seen, weights] = [self.seen.0.as_mut_ptr(), self.weights.0.as_mut_ptr()].map(|to| to.cast::<u32>());
+        // SAFETY: the caller's; there is room for so many steps.
+        unsafe {
+            for at in 0..taps {
+                let offset = *of.offsets.get_unchecked(step + tap + at) as usize - SOME * before;
+                for vector in 0..N {
+                    let [first, second, third, fourth] =
+                        S::four::<V>(lanes.images.as_ptr().add(vector * V::COUNT), offset);
+                    let to = seen.add(at * all + vector * V::COUNT);
+                    first.store(to);
+                    second.store(to.add(taps * all));
+                    third.store(to.add(2 * taps * all));
+                    fourth.store(to.add(3 * taps * all));
+                }
+            }
+            for quad in 0..quads.len() {
+                for at in 0..taps {
+                    let row = (step + quad * of.steps.taps + tap + at) * of.apart;
+                    let to = weights.add(((before + quad) * taps + at) * all);
+                    let mut numbers = V::zero();
+                    for Group { weights, first, lanes: of_group } in lanes.groups() {
+                        let filters = V::load(lanes.filters.0.as_ptr().add(*first));
+                        let own = V::load(of_group.0.as_ptr());
+                        numbers = numbers.choose(V::pick(weights.add(row), filters), own);
+                        numbers.store(to.add(*first));
+                    }
                 }
             }
         }
     }
 
-    /// Adds the terms of one of the four bytes of a step, which is there, to sums: the image has a scale, and a number that is
-    /// added before.
+    /// Adds the terms of one of the four bytes of a step that was gathered to sums: the image has a scale, and a number that
+    /// is added before.
     ///
     /// # Safety
     /// See [`Settle`].
     #[inline(always)]
     unsafe fn add<V: Quantize, const N: usize>(
         &self,
-        (step, byte): (usize, usize),
+        (number, byte): (usize, usize),
         [scale, outside]: [V::Floats; 2],
         scales: [V::Floats; N],
         sums: &mut [V::Floats; N],
     ) {
-        let [seen, weights] = self.quads.each_ref().map(|of| of.as_ptr().cast::<u32>());
+        let [seen, weights] = [self.seen.0.as_ptr(), self.weights.0.as_ptr()].map(|of| of.cast::<u32>());
         // SAFETY: the caller's.
         unsafe {
             let none = V::Floats::zero();
             for (at, (sum, scales)) in sums.iter_mut().zip(scales).enumerate() {
-                let from = ((step - self.steps.start) * N + at) * V::COUNT;
+                let from = (number * N + at) * V::COUNT;
                 let seen = V::load(seen.add(from)).unsigned(byte).floats().add(outside).mul_add(scale, none);
                 let weights = V::load(weights.add(from)).byte(byte).floats().mul_add(scales, none);
                 *sum = seen.mul_add(weights, *sum);
@@ -158,18 +233,17 @@ pub(super) unsafe fn settle<V: Quantize, S: Seen>(of: &Common<'_>, open: &[Open]
 /// See [`Settle`].
 #[inline(always)]
 unsafe fn some<V: Quantize, S: Seen, const N: usize>(of: &Common<'_>, open: &[Open]) {
-    let Some(last) = open.last() else { return };
-    // The last one again and again, if there are fewer.
-    let all: [Open; LANES] = std::array::from_fn(|lane| *open.get(lane).unwrap_or(last));
-    let all = all.get(..N * V::COUNT).unwrap_or(&all);
+    let Some(lanes) = Lanes::of(open, N * V::COUNT, V::COUNT) else { return };
     let (mut scales, mut sums) = ([0.0; LANES], [0.0; LANES]);
     // SAFETY: the caller's.
     unsafe {
-        let number =
-            |open: &Open, row: Row| f32::from_bits(open.weights.add((of.steps.count + row as usize) * of.apart).read());
-        scales.iter_mut().zip(all).for_each(|(scale, open)| *scale = number(open, Row::Scale));
+        let number = |open: &Open, row: Row| {
+            let row = (of.steps.count + row as usize) * of.apart;
+            f32::from_bits(open.weights.add(row + open.filter).read())
+        };
+        scales.iter_mut().zip(open).for_each(|(scale, open)| *scale = number(open, Row::Scale));
         let scales = std::array::from_fn(|at| V::Floats::load(scales.as_ptr().add(at * V::COUNT)));
-        for (at, sum) in floats::<V, S, N>(of, all, scales).into_iter().enumerate() {
+        for (at, sum) in floats::<V, S, N>(of, &lanes, scales).into_iter().enumerate() {
             sum.store(sums.as_mut_ptr().add(at * V::COUNT));
         }
         for (open, sum) in open.iter().zip(sums) {
@@ -185,38 +259,45 @@ unsafe fn some<V: Quantize, S: Seen, const N: usize>(of: &Common<'_>, open: &[Op
 #[inline(always)]
 unsafe fn floats<V: Quantize, S: Seen, const N: usize>(
     of: &Common<'_>,
-    open: &[Open],
+    lanes: &Lanes,
     scales: [V::Floats; N],
 ) -> [V::Floats; N] {
     let taps = of.steps.taps;
-    let mut gathered = Gathered { steps: 0..0, quads: [const { [MaybeUninit::uninit(); GATHERED * LANES] }; 2] };
+    let (seen, weights) = (Lines([const { MaybeUninit::uninit() }; _]), Lines([const { MaybeUninit::uninit() }; _]));
+    let mut gathered = Gathered { step: 0, taps: 0..0, seen, weights };
     // SAFETY: the caller's.
     unsafe {
         let none = V::Floats::zero();
         let image = [of.scale, -f32::from(of.outside)].map(|number| V::Floats::splat(&number));
         let mut totals = [none; N];
         for part in &of.steps.parts {
-            let (mut sums, steps) = ([none; N], part.steps(taps));
-            if taps == 1 {
-                // All channels of a quad follow each other: those beyond the last have weights of 0.
-                for step in steps.clone() {
-                    gathered.have::<S>(of, open, step..steps.end.min(step + ALONE));
-                    for byte in 0..SOME {
-                        gathered.add::<V, N>((step, byte), image, scales, &mut sums);
-                    }
-                }
-            } else {
-                for (channel, own) in part.channels(taps) {
-                    let (first, mut taps) = (part.step(channel, taps), own);
-                    while !taps.is_empty() {
-                        let start = first + taps.start;
-                        let end = (first + of.steps.taps).min(start + GATHERED);
-                        gathered.have::<S>(of, open, start..end);
-                        let end = taps.end.min(gathered.steps.end - first);
-                        for tap in taps.start..end {
-                            gathered.add::<V, N>((first + tap, channel % SOME), image, scales, &mut sums);
+            let (mut sums, mut rest) = ([none; N], part.quads(taps));
+            while !rest.is_empty() {
+                let quads = rest.start..rest.end.min((rest.start / QUADS + 1) * QUADS);
+                let step = part.step(SOME * quads.start, taps);
+                rest.start = quads.end;
+                if taps == 1 {
+                    // All channels of a quad follow each other: those beyond the last have weights of 0.
+                    gathered.have::<V, S, N>(of, lanes, (step, &quads), 0);
+                    let first = quads.start % QUADS;
+                    for number in first..first + quads.len() {
+                        for byte in 0..SOME {
+                            gathered.add::<V, N>((number, byte), image, scales, &mut sums);
                         }
-                        taps.start = end;
+                    }
+                    continue;
+                }
+                for channel in SOME * quads.start..SOME * quads.end {
+                    let mut own = part.taps(channel, taps);
+                    while !own.is_empty() {
+                        gathered.have::<V, S, N>(of, lanes, (step, &quads), own.start);
+                        let Range { start, end } = gathered.taps;
+                        let first = channel / SOME % QUADS * (end - start) + own.start - start;
+                        let end = own.end.min(end);
+                        for number in first..first + end - own.start {
+                            gathered.add::<V, N>((number, channel % SOME), image, scales, &mut sums);
+                        }
+                        own.start = end;
                     }
                 }
             }

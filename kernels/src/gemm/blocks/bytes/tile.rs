@@ -47,11 +47,12 @@ pub(super) trait Seen {
     /// See [`Tile`]. `lane` is the first filter of the vector.
     unsafe fn load<V: Dot>(from: *const u8, lane: usize) -> V;
 
-    /// As one number.
+    /// What so many places give at an offset, each to a filter: four quads of the channels of a block, or the channel that a
+    /// place points to, as the first.
     ///
     /// # Safety
-    /// As for [`load`](Seen::load), for one filter: `from` is where its own channel is.
-    unsafe fn quad(from: *const u8) -> u32;
+    /// There must be as many places as numbers, each as for [`load`](Seen::load) at the offset.
+    unsafe fn four<V: Quantize>(places: *const *const u8, offset: usize) -> [V; 4];
 }
 
 /// Four channels for all filters.
@@ -61,12 +62,12 @@ impl Seen for Four {
     #[inline(always)]
     unsafe fn load<V: Dot>(from: *const u8, _: usize) -> V {
         // SAFETY: the caller's.
-        unsafe { V::splat(&Self::quad(from)) }
+        unsafe { V::splat(&from.cast::<u32>().read_unaligned()) }
     }
     #[inline(always)]
-    unsafe fn quad(from: *const u8) -> u32 {
+    unsafe fn four<V: Quantize>(places: *const *const u8, offset: usize) -> [V; 4] {
         // SAFETY: the caller's.
-        unsafe { from.cast::<u32>().read_unaligned() }
+        unsafe { V::four(places, offset) }
     }
 }
 
@@ -80,9 +81,15 @@ impl Seen for Own {
         unsafe { V::widen(from.add(lane)) }
     }
     #[inline(always)]
-    unsafe fn quad(from: *const u8) -> u32 {
-        // SAFETY: the caller's.
-        unsafe { from.read().into() }
+    unsafe fn four<V: Quantize>(places: *const *const u8, offset: usize) -> [V; 4] {
+        let mut seen = [0; CHANNELS];
+        // SAFETY: the caller's; no vector is longer.
+        unsafe {
+            for (at, seen) in seen.iter_mut().enumerate().take(V::COUNT) {
+                *seen = (*places.add(at)).add(offset).read().into();
+            }
+            [V::load(seen.as_ptr()), V::zero(), V::zero(), V::zero()]
+        }
     }
 }
 
