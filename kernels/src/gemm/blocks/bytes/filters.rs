@@ -101,12 +101,14 @@ pub(super) struct Check {
 impl Steps {
     /// Steps between checks, about: these are few beside them, and sums don't become much larger between two.
     const BETWEEN: usize = 16;
+    /// The magnitude of a term, at most.
+    const TERM: usize = 255 * 128;
 
     /// Those of filters of so many channels and taps.
     pub(super) fn of(channels: usize, taps: usize, own: bool, as_floats: bool) -> Steps {
         let (terms, taps) = (channels.saturating_mul(taps), taps.max(1));
         let quads = ((Steps::BETWEEN + taps / 2) / taps).max(1);
-        let (mut parts, mut checks, mut count) = (Vec::new(), Vec::new(), 0);
+        let (mut parts, mut checks, mut count, mut most) = (Vec::new(), Vec::new(), 0, 0usize);
         let block = if as_floats { BLOCK } else { terms.max(1) };
         for start in (0..terms).step_by(block) {
             let part =
@@ -114,10 +116,17 @@ impl Steps {
             let own_quads = part.quads(taps).len();
             if as_floats && !own {
                 let ends = (1..=own_quads.div_ceil(quads)).map(|at| own_quads.min(at * quads));
-                checks.extend(ends.map(|end| Check { end: count + end * taps, last: end == own_quads }));
+                checks.extend(ends.map(|end| {
+                    most = most.saturating_add(end * SOME * taps * Steps::TERM);
+                    Check { end: count + end * taps, last: end == own_quads }
+                }));
             }
             count = own_quads.saturating_mul(taps).saturating_add(count);
             parts.push(part);
+        }
+        // Magnitudes are added up as integers.
+        if most > u32::MAX as usize {
+            checks.clear();
         }
         // Sums of parts count once for each that they are added to, beside.
         let times = if checks.is_empty() { 0 } else { quads * SOME * taps + 1 + parts.len() };
@@ -183,7 +192,8 @@ impl Scaling<'_> {
         };
         let first = sum.wrapping_mul(self.outside.into()).wrapping_neg().wrapping_add(of_sum as u32);
         let [slope, climb] = [length, times as f32].map(|times| -rounding(factor) * times);
-        let floats = [factor, addend, slope, climb, 0.5 - slack(addend, self.zero), scale, float_bias].map(f32::to_bits);
+        let floats =
+            [factor, addend, slope, climb, 0.5 - slack(addend, self.zero), scale, float_bias].map(f32::to_bits);
         let [factor, addend, slope, climb, certain, scale, float_bias] = floats;
         [first, factor, addend, slope, climb, certain, scale, float_bias]
     }

@@ -127,6 +127,8 @@ pub(super) trait Quantize: Dot {
 
     /// The integers, which have signs, as floats.
     unsafe fn floats(self) -> Self::Floats;
+    /// As above, without signs.
+    unsafe fn unsigned_floats(self) -> Self::Floats;
     /// Writes the bytes of scaled numbers. Returns how far these were from integers: not at all beyond the least or the
     /// greatest byte.
     unsafe fn quantize(scaled: Self::Floats, zero: f32, to: *mut u8) -> Self::Floats;
@@ -155,6 +157,10 @@ impl<const N: usize> Quantize for Plain<u32, N> {
     #[inline(always)]
     unsafe fn floats(self) -> Plain<f32, N> {
         Plain(self.0.map(|number| number as i32 as f32))
+    }
+    #[inline(always)]
+    unsafe fn unsigned_floats(self) -> Plain<f32, N> {
+        Plain(self.0.map(|number| number as f32))
     }
     #[inline(always)]
     unsafe fn quantize(scaled: Plain<f32, N>, zero: f32, to: *mut u8) -> Plain<f32, N> {
@@ -238,6 +244,10 @@ mod x86 {
             F32x16(unsafe { _mm512_cvtepi32_ps(self.0) })
         }
         #[inline(always)]
+        unsafe fn unsigned_floats(self) -> F32x16 {
+            F32x16(unsafe { _mm512_cvtepu32_ps(self.0) })
+        }
+        #[inline(always)]
         unsafe fn quantize(scaled: F32x16, zero: f32, to: *mut u8) -> F32x16 {
             unsafe {
                 let within = _mm512_max_ps(_mm512_min_ps(scaled.0, _mm512_set1_ps(MOST - zero)), _mm512_set1_ps(-zero));
@@ -302,6 +312,14 @@ mod x86 {
         #[inline(always)]
         unsafe fn floats(self) -> F32x8 {
             F32x8(unsafe { _mm256_cvtepi32_ps(self.0) })
+        }
+        #[inline(always)]
+        unsafe fn unsigned_floats(self) -> F32x8 {
+            unsafe {
+                let low = _mm256_cvtepi32_ps(_mm256_and_si256(self.0, _mm256_set1_epi32(0xffff)));
+                let high = _mm256_cvtepi32_ps(_mm256_srli_epi32::<16>(self.0));
+                F32x8(_mm256_fmadd_ps(high, _mm256_set1_ps(65536.0), low))
+            }
         }
         #[inline(always)]
         unsafe fn quantize(scaled: F32x8, zero: f32, to: *mut u8) -> F32x8 {

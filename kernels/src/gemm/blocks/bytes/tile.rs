@@ -100,29 +100,22 @@ pub(super) struct Loops {
     pub(super) filters: usize,
     /// For 1, 2, .. places.
     pub(super) sums: &'static [Sums],
-    after: After,
+    /// Stores the bytes of so many places, and the doubts about them.
+    ///
+    /// # Safety
+    /// As for [`Sums`], which are there.
+    store: unsafe fn(&Tile<'_>, usize, &mut Room),
     /// Bytes that are settled together.
     pub(super) lanes: usize,
     pub(super) settle: Settle,
 }
 
-/// Writes the sums of some steps of a tile, and the sums of the magnitudes that they have at some checks before, if there are
-/// any.
+/// Adds the sums of a part of a tile, and the magnitudes that they have at some checks, of which the last is at its end, to
+/// those of the parts before. The first part writes them.
 ///
 /// # Safety
 /// See [`Tile`]; the processor must have what the vectors need.
-pub(super) type Sums = unsafe fn(&Tile<'_>, Range<usize>, Range<usize>, [&mut Sum; 2]);
-
-/// What is done with the sums of so many places.
-#[derive(Debug, Clone, Copy)]
-struct After {
-    /// # Safety
-    /// As for [`Sums`]. The check is one of the tile's, at the end of a part that has its sums.
-    join: unsafe fn(&Tile<'_>, usize, usize, &mut Room),
-    /// # Safety
-    /// As for [`Sums`]. All checks are done.
-    store: unsafe fn(&Tile<'_>, usize, &mut Room),
-}
+pub(super) type Sums = unsafe fn(&Tile<'_>, Range<usize>, Range<usize>, &mut Room);
 
 /// Sums of the filters of a tile at each place.
 #[derive(Debug)]
@@ -136,19 +129,16 @@ impl Sum {
 /// Memory for a tile.
 #[derive(Debug)]
 pub(super) struct Room {
-    /// Of a part, and of all parts before.
-    part: Sum,
     totals: Sum,
-    /// The magnitudes of partial sums: of the part, and as floats of all parts, as there may be more than an integer holds.
+    /// The magnitudes of partial sums.
     sizes: Sum,
-    paths: Sum,
     pub(super) doubts: Doubts,
 }
 
 impl Room {
     pub(super) fn new() -> Room {
-        let [part, totals, sizes, paths] = std::array::from_fn(|_| Sum([const { MaybeUninit::uninit() }; Sum::MOST]));
-        Room { part, totals, sizes, paths, doubts: Doubts::new() }
+        let [totals, sizes] = std::array::from_fn(|_| Sum([const { MaybeUninit::uninit() }; Sum::MOST]));
+        Room { totals, sizes, doubts: Doubts::new() }
     }
 }
 
@@ -163,19 +153,15 @@ impl Loops {
         unsafe {
             // At the only check, the sum is the whole one.
             if tile.checks.len() < 2 {
-                sums(tile, 0..tile.steps, 0..0, [&mut room.totals, &mut room.sizes]);
+                sums(tile, 0..tile.steps, 0..0, room);
             } else {
                 let (mut step, mut first) = (0, 0);
                 for (check, Check { end, .. }) in tile.checks.iter().enumerate().filter(|(_, check)| check.last) {
-                    if first == check {
-                        room.sizes.0.fill(MaybeUninit::new(0));
-                    }
-                    sums(tile, step..*end, first..check, [&mut room.part, &mut room.sizes]);
-                    (self.after.join)(tile, places, check, room);
+                    sums(tile, step..*end, first..check + 1, room);
                     (step, first) = (*end, check + 1);
                 }
             }
-            (self.after.store)(tile, places, room);
+            (self.store)(tile, places, room);
         }
     }
 }
@@ -187,15 +173,15 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
     tile: &Tile<'_>,
     steps: Range<usize>,
     checks: Range<usize>,
-    to: [&mut Sum; 2],
+    room: &mut Room,
 ) {
-    let [to, sizes] = to.map(|sum| sum.0.as_mut_ptr().cast::<u32>());
+    let [totals, sizes] = [&mut room.totals, &mut room.sizes].map(|sum| sum.0.as_mut_ptr().cast::<u32>());
     // SAFETY: the caller's.
     unsafe {
         let (mut sums, mut step) = ([[V::zero(); W]; R], steps.start);
-        for check in checks.start..=checks.end {
-            let is_last = check == checks.end;
-            let end = if is_last { steps.end } else { tile.checks.get_unchecked(check).end };
+        let mut check = checks.start;
+        loop {
+            let end = if check < checks.end { tile.checks.get_unchecked(check).end } else { steps.end };
             while step < end {
                 let image = tile.image.add(*tile.offsets.add(step) as usize);
                 let mut weights = [V::zero(); W];
@@ -210,43 +196,23 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
                 }
                 step += 1;
             }
-            if is_last {
+            if check < checks.end {
+                each_place!(sums, |place, sums| for (at, sum) in sums.iter().enumerate() {
+                    let own = sum.add(tile.numbers.less(check, at * V::COUNT)).sizes();
+                    let size = sizes.add((place * W + at) * V::COUNT);
+                    let all = if check == 0 { own } else { size.cast::<V>().read_volatile().add(own) };
+                    all.store(size);
+                });
+            }
+            check += 1;
+            if check >= checks.end {
                 break;
             }
-            each_place!(sums, |place, sums| for (at, sum) in sums.iter().enumerate() {
-                let own = sum.add(tile.numbers.less(check, at * V::COUNT)).sizes();
-                let size = sizes.add((place * W + at) * V::COUNT);
-                let all = if check == checks.start { own } else { V::load(size).add(own) };
-                all.store(size);
-            });
         }
         for (at, sum) in sums.as_flattened().iter().enumerate() {
-            sum.store(to.add(at * V::COUNT));
-        }
-    }
-}
-
-/// Adds the sums of a part of a tile, and their magnitudes, to those of the parts before.
-///
-/// # Safety
-/// See [`After`] and [`Vector`].
-#[inline(always)]
-unsafe fn join<V: Quantize>(tile: &Tile<'_>, places: usize, check: usize, room: &mut Room) {
-    let first = !tile.checks.iter().take(check).any(|check| check.last);
-    let Room { part, totals, sizes, paths, .. } = room;
-    let [part, totals, sizes, paths] = [part, totals, sizes, paths].map(|sum| sum.0.as_mut_ptr().cast::<u32>());
-    // SAFETY: the caller's; no tile has more places and filters than there is room for.
-    unsafe {
-        for lane in (0..tile.filters).step_by(V::COUNT) {
-            let less = tile.numbers.less(check, lane);
-            for number in (0..places).map(|place| place * tile.filters + lane) {
-                let (sum, path, total) = (V::load(part.add(number)), paths.add(number).cast(), totals.add(number));
-                let size = V::load(sizes.add(number)).floats().add(sum.add(less).sizes().floats());
-                match first {
-                    true => (size.store(path), sum.store(total)),
-                    false => (V::Floats::load(path).add(size).store(path), V::load(total).add(sum).store(total)),
-                };
-            }
+            let total = totals.add(at * V::COUNT);
+            let all = if steps.start == 0 { *sum } else { V::load(total).add(*sum) };
+            all.store(total);
         }
     }
 }
@@ -254,7 +220,7 @@ unsafe fn join<V: Quantize>(tile: &Tile<'_>, places: usize, check: usize, room: 
 /// Stores the bytes of a tile, and the doubts about them.
 ///
 /// # Safety
-/// See [`After`] and [`Vector`].
+/// See [`Loops`] and [`Vector`].
 #[inline(always)]
 unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
     let Tile { numbers, zero, filters, lengths, .. } = *tile;
@@ -275,7 +241,7 @@ unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
                 if !lengths.is_null() {
                     let path = match tile.checks.len() {
                         ..2 => V::magnitudes(sum),
-                        _ => V::Floats::load(room.paths.0.as_ptr().add(number).cast()),
+                        _ => V::load(room.sizes.0.as_ptr().add(number).cast()).unsigned_floats(),
                     };
                     let certain = V::Floats::splat(lengths.add(place)).mul_add(slope, certain);
                     let lanes = V::greater(apart, path.mul_add(climb, certain));
@@ -294,7 +260,7 @@ macro_rules! loops_of {
         Loops {
             filters: $w * <$vector as Vector>::COUNT,
             sums: &[$($level::sums::<$seen, $w, $places>),*],
-            after: After { join: $level::join, store: $level::store },
+            store: $level::store,
             lanes: 2 * <$vector as Vector>::COUNT,
             settle: $level::settle::<$seen>,
         }
@@ -314,18 +280,10 @@ macro_rules! level {
                 tile: &Tile<'_>,
                 steps: Range<usize>,
                 checks: Range<usize>,
-                to: [&mut Sum; 2],
+                room: &mut Room,
             ) {
                 // SAFETY: the caller's.
-                unsafe { super::sums::<$vector, S, W, R>(tile, steps, checks, to) }
-            }
-
-            /// # Safety
-            /// As above.
-            $(#[$features])?
-            pub(super) unsafe fn join(tile: &Tile<'_>, places: usize, check: usize, room: &mut Room) {
-                // SAFETY: the caller's.
-                unsafe { super::join::<$vector>(tile, places, check, room) }
+                unsafe { super::sums::<$vector, S, W, R>(tile, steps, checks, room) }
             }
 
             /// # Safety
