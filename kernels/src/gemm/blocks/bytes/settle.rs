@@ -92,33 +92,40 @@ struct Lanes {
 }
 
 /// Filters of a vector that follow each other in memory.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Group {
     weights: *const u32,
-    /// The first lane of the vector, and all bits of those that are of this group or of the next ones.
+    /// The first lane of the vector, and of the group in it. Groups after it have lanes of their own.
+    vector: usize,
     first: usize,
-    lanes: Lines<[u32; CHANNELS]>,
 }
+
+/// All bits of lanes, from `CHANNELS` on.
+static FROM: [u32; 2 * CHANNELS] = {
+    let mut lanes = [0; 2 * CHANNELS];
+    let (_, from) = lanes.split_at_mut(CHANNELS);
+    from.copy_from_slice(&[u32::MAX; CHANNELS]);
+    lanes
+};
 
 impl Lanes {
     /// In vectors of so many, which have so many lanes together: the last byte has all that are left.
     #[inline(always)]
-    fn of(open: &[Open], all: usize, width: usize) -> Option<Lanes> {
-        let last = open.last()?;
-        let none = Group { weights: last.weights, first: 0, lanes: Lines([0; CHANNELS]) };
+    fn of(open: &[Open], last: &Open, all: usize, width: usize) -> Lanes {
         let (images, filters) = ([last.image; LANES], Lines([last.filter as u32; LANES]));
-        let mut lanes = Lanes { images, filters, groups: [none; LANES], count: 0 };
-        for (lane, open) in open.iter().chain(std::iter::repeat(last)).take(all.min(LANES)).enumerate() {
+        let groups = [Group { weights: last.weights, vector: 0, first: 0 }; LANES];
+        let mut lanes = Lanes { images, filters, groups, count: 0 };
+        let mut before = std::ptr::null();
+        for (lane, open) in open.iter().chain(std::iter::repeat(last)).take(all).enumerate() {
             (lanes.images[lane], lanes.filters.0[lane]) = (open.image, open.filter as u32);
-            let of_vector = lane % width;
-            if of_vector == 0 || lanes.groups[lanes.count - 1].weights != open.weights {
-                let group = &mut lanes.groups[lanes.count];
-                (group.weights, group.first) = (open.weights, lane - of_vector);
-                group.lanes.0[of_vector..].fill(u32::MAX);
+            if lane % width == 0 || before != open.weights {
+                before = open.weights;
+                lanes.groups[lanes.count] =
+                    Group { weights: before, vector: lane / width * width, first: lane % width };
                 lanes.count += 1;
             }
         }
-        Some(lanes)
+        lanes
     }
 
     #[inline(always)]
@@ -178,11 +185,11 @@ impl Gathered {
                     let row = (step + quad * of.steps.taps + tap + at) * of.apart;
                     let to = weights.add(((before + quad) * taps + at) * all);
                     let mut numbers = V::zero();
-                    for Group { weights, first, lanes: of_group } in lanes.groups() {
-                        let filters = V::load(lanes.filters.0.as_ptr().add(*first));
-                        let own = V::load(of_group.0.as_ptr());
+                    for Group { weights, vector, first } in lanes.groups() {
+                        let filters = V::load(lanes.filters.0.as_ptr().add(*vector));
+                        let own = V::load(FROM.as_ptr().add(CHANNELS - first));
                         numbers = numbers.choose(V::pick(weights.add(row), filters), own);
-                        numbers.store(to.add(*first));
+                        numbers.store(to.add(*vector));
                     }
                 }
             }
@@ -233,7 +240,8 @@ pub(super) unsafe fn settle<V: Quantize, S: Seen>(of: &Common<'_>, open: &[Open]
 /// See [`Settle`].
 #[inline(always)]
 unsafe fn some<V: Quantize, S: Seen, const N: usize>(of: &Common<'_>, open: &[Open]) {
-    let Some(lanes) = Lanes::of(open, N * V::COUNT, V::COUNT) else { return };
+    let Some(last) = open.last() else { return };
+    let lanes = Lanes::of(open, last, N * V::COUNT, V::COUNT);
     let (mut scales, mut sums) = ([0.0; LANES], [0.0; LANES]);
     // SAFETY: the caller's.
     unsafe {
