@@ -10,8 +10,10 @@ use crate::functions::exp_of_32;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-/// The lanes that these functions take: shorter ones are faster together, longer ones have to be stopped.
-const LENGTHS: Range<usize> = 32..1 << 12;
+/// The lanes that these functions take: longer ones have to be stopped, and short ones are faster together, but for
+/// softmax by AVX-512.
+const LENGTHS: Range<usize> = 17..1 << 12;
+const LENGTHS_OF_EIGHTS: Range<usize> = BLOCK..1 << 12;
 
 /// Numbers that are computed at a time, and places where they are added up: number i at the place i mod 32.
 pub(super) const BLOCK: usize = 32;
@@ -26,30 +28,81 @@ fn rest_of(len: usize) -> u32 {
     (1 << (len % BLOCK)) - 1
 }
 
-/// Whether the processor is of a level, and lanes are of a length for these functions.
+/// Whether [`shares`] takes lanes of a length.
 #[inline(always)]
-pub(super) fn takes(len: usize, level: u8) -> bool {
-    LENGTHS.contains(&len) && crate::cpu::level() >= level
+pub(super) fn takes_shares(len: usize) -> bool {
+    match crate::cpu::level() {
+        4.. => (1..LENGTHS.end).contains(&len),
+        3 => LENGTHS_OF_EIGHTS.contains(&len),
+        _ => false,
+    }
 }
 
-/// `e^x / sum of e^lane` of lanes of `len` numbers, or of those in `to`. The length is one that [`takes`] takes, at level 3.
+/// Whether [`moments`] takes lanes of a length.
+#[inline(always)]
+pub(super) fn takes_moments(len: usize) -> bool {
+    LENGTHS.contains(&len) && crate::cpu::level() >= 4
+}
+
+/// `e^x / sum of e^lane` of lanes of `len` numbers, or of those in `to`. The length is one that [`takes_shares`] takes.
 #[inline(always)]
 pub(super) fn shares(len: usize, from: Option<&[f32]>, to: &mut [f32]) {
     let count = to.len().min(from.map_or(usize::MAX, <[f32]>::len)) / len;
     let to = to.as_mut_ptr();
     let from = from.map_or(to.cast_const(), <[f32]>::as_ptr);
-    // SAFETY: both have as many lanes, or are the same; `takes` asked the processor.
+    // SAFETY: both have as many lanes, or are the same; `takes_shares` asked the processor.
     unsafe {
         match crate::cpu::level() {
+            4.. if len < LENGTHS.start => shares_of_short(from, to, len, count),
             4.. => shares_of(from, to, len, count),
             _ => eights::shares_of(from, to, len, count),
         }
     }
 }
 
+/// Short lanes, of at most half a block.
+///
+/// # Safety
+/// As for [`shares_of`], whatever the length.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
+unsafe fn shares_of_short(from: *const f32, to: *mut f32, len: usize, count: usize) {
+    let (mut numbers, bits) = ([0.0; MOST], rest_of(len) as u16);
+    let (least, nothing) = (_mm512_set1_ps(f32::NEG_INFINITY), _mm512_setzero_ps());
+    // Vectors that stay here are read again sooner than parts of them elsewhere.
+    let mut exponentials = [[nothing; 2]; MOST / 2];
+    // SAFETY: the caller's. What has no bit isn't read or written.
+    unsafe {
+        for first in (0..count).step_by(MOST) {
+            let (from, to, some) = (from.add(first * len), to.add(first * len), MOST.min(count - first));
+            for (lane, peak) in numbers.iter_mut().enumerate().take(some) {
+                *peak = _mm512_reduce_max_ps(_mm512_mask_loadu_ps(least, bits, from.add(lane * len)));
+            }
+            // Two lanes are a block, or one twice.
+            let pairs = exponentials.iter_mut().zip(numbers.as_chunks::<2>().0);
+            for (pair, (block, peaks)) in pairs.enumerate().take(some.div_ceil(2)) {
+                let (lane, last) = (2 * pair, (2 * pair + 1).min(some - 1));
+                let [low, high] = [_mm512_set1_ps(peaks[0]), _mm512_set1_ps(peaks[last - lane])];
+                let low = _mm512_sub_ps(_mm512_mask_loadu_ps(low, bits, from.add(lane * len)), low);
+                let high = _mm512_sub_ps(_mm512_mask_loadu_ps(high, bits, from.add(last * len)), high);
+                *block = exp_of_32([low, high]);
+            }
+            for (scale, numbers) in numbers.iter_mut().zip(exponentials.as_flattened()).take(some) {
+                let (low, high) = (_mm512_castps512_ps256(*numbers), _mm512_extractf32x8_ps::<1>(*numbers));
+                let mut sums = none();
+                sums[0] = _mm512_mask_add_pd(sums[0], bits as u8, sums[0], _mm512_cvtps_pd(low));
+                sums[1] = _mm512_mask_add_pd(sums[1], (bits >> 8) as u8, sums[1], _mm512_cvtps_pd(high));
+                *scale = (1.0 / total(sums)) as f32;
+            }
+            for (lane, (scale, numbers)) in numbers.iter().zip(exponentials.as_flattened()).enumerate().take(some) {
+                _mm512_mask_storeu_ps(to.add(lane * len), bits, _mm512_mul_ps(*numbers, _mm512_set1_ps(*scale)));
+            }
+        }
+    }
+}
+
 /// Numbers of lanes that take each step together, so that none waits for its own result, and the most lanes of these.
 const TOGETHER: usize = 1 << 10;
-pub(super) const MOST: usize = TOGETHER / LENGTHS.start;
+pub(super) const MOST: usize = TOGETHER / BLOCK;
 
 /// How many lanes of `len` numbers take each step together.
 pub(super) fn abreast(len: usize) -> usize {

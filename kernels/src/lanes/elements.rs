@@ -133,12 +133,12 @@ impl Floating for f32 {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn shares(len: usize) -> Option<Shares<Self>> {
-        blocks::takes(len, 3).then_some(blocks::shares)
+        blocks::takes_shares(len).then_some(blocks::shares)
     }
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn moments(len: usize) -> Option<MomentsOf<Self>> {
-        blocks::takes(len, 4).then_some(blocks::moments)
+        blocks::takes_moments(len).then_some(blocks::moments)
     }
 }
 
