@@ -54,6 +54,7 @@ pub(super) fn shares(len: usize, from: Option<&[f32]>, to: &mut [f32]) {
     unsafe {
         match crate::cpu::level() {
             4.. if len < LENGTHS.start => shares_of_short(from, to, len, count),
+            4.. if len <= BLOCK => shares_of_one(from, to, len, count),
             4.. => shares_of(from, to, len, count),
             _ => eights::shares_of(from, to, len, count),
         }
@@ -95,6 +96,36 @@ unsafe fn shares_of_short(from: *const f32, to: *mut f32, len: usize, count: usi
             }
             for (lane, (scale, numbers)) in numbers.iter().zip(exponentials.as_flattened()).enumerate().take(some) {
                 _mm512_mask_storeu_ps(to.add(lane * len), bits, _mm512_mul_ps(*numbers, _mm512_set1_ps(*scale)));
+            }
+        }
+    }
+}
+
+/// Lanes of one block at most.
+///
+/// # Safety
+/// As for [`shares_of`], whatever the length.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
+unsafe fn shares_of_one(from: *const f32, to: *mut f32, len: usize, count: usize) {
+    let (mut numbers, bits) = ([0.0; MOST], u32::MAX >> (BLOCK - len));
+    let mut exponentials = [[_mm512_setzero_ps(); 2]; MOST];
+    // SAFETY: the caller's. What has no bit isn't read or written.
+    unsafe {
+        for first in (0..count).step_by(MOST) {
+            let (from, to, some) = (from.add(first * len), to.add(first * len), MOST.min(count - first));
+            for (lane, peak) in numbers.iter_mut().enumerate().take(some) {
+                let block = load(from.add(lane * len), bits, _mm512_set1_ps(f32::NEG_INFINITY));
+                *peak = _mm512_reduce_max_ps(_mm512_max_ps(block[0], block[1]));
+            }
+            for (lane, (block, peak)) in exponentials.iter_mut().zip(&numbers).enumerate().take(some) {
+                let peak = _mm512_set1_ps(*peak);
+                *block = exp_of_32(less(load(from.add(lane * len), bits, peak), peak));
+            }
+            for (scale, block) in numbers.iter_mut().zip(&exponentials).take(some) {
+                *scale = (1.0 / total(added(none(), bits, doubles(*block)))) as f32;
+            }
+            for (lane, (scale, block)) in numbers.iter().zip(&exponentials).enumerate().take(some) {
+                store(to.add(lane * len), bits, times(*block, _mm512_set1_ps(*scale)));
             }
         }
     }
