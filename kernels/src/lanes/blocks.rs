@@ -80,9 +80,9 @@ unsafe fn shares_of_short(from: *const f32, to: *mut f32, len: usize, count: usi
             }
             // Two lanes are a block, or one twice.
             let pairs = exponentials.iter_mut().zip(numbers.as_chunks::<2>().0);
-            for (pair, (block, peaks)) in pairs.enumerate().take(some.div_ceil(2)) {
+            for (pair, (block, [peak, next])) in pairs.enumerate().take(some.div_ceil(2)) {
                 let (lane, last) = (2 * pair, (2 * pair + 1).min(some - 1));
-                let [low, high] = [_mm512_set1_ps(peaks[0]), _mm512_set1_ps(peaks[last - lane])];
+                let [low, high] = [_mm512_set1_ps(*peak), _mm512_set1_ps(if last > lane { *next } else { *peak })];
                 let low = _mm512_sub_ps(_mm512_mask_loadu_ps(low, bits, from.add(lane * len)), low);
                 let high = _mm512_sub_ps(_mm512_mask_loadu_ps(high, bits, from.add(last * len)), high);
                 *block = exp_of_32([low, high]);

@@ -559,7 +559,8 @@ fn channels_alone_of_products() {
 fn greatest_of_windows() {
     at_each_level(|| {
         for case in cases().iter().chain(&deep_cases()) {
-            [true, false].map(|has_nan| case.check_greatest(has_nan));
+            case.check_greatest(true);
+            case.check_greatest(false);
         }
     });
 }

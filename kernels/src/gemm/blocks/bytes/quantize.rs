@@ -186,7 +186,9 @@ impl<const N: usize> Quantize for Plain<u32, N> {
         let mut four = [[0; N]; 4];
         for place in 0..N {
             let own = unsafe { (*places.add(place)).add(offset).cast::<[u32; 4]>().read_unaligned() };
-            four.iter_mut().zip(own).for_each(|(to, own)| to[place] = own);
+            for (to, own) in four.iter_mut().zip(own) {
+                to.get_mut(place).into_iter().for_each(|to| *to = own);
+            }
         }
         four.map(Plain)
     }

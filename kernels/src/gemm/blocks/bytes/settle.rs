@@ -78,7 +78,7 @@ pub(super) type Settle = unsafe fn(&Common<'_>, &[Open]);
 /// Bytes that are settled together, at most: two vectors of them.
 pub(super) const LANES: usize = 2 * CHANNELS;
 
-/// Numbers that are no further apart in memory than in lines of the cache.
+/// What begins with a line of the cache.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Lines<T>(T);
@@ -91,16 +91,16 @@ struct Lanes {
     count: usize,
 }
 
-/// Filters of a vector that follow each other in memory.
+/// Lanes of a vector that follow each other, whose filters have the same rows of weights.
 #[derive(Debug, Clone, Copy)]
 struct Group {
     weights: *const u32,
-    /// The first lane of the vector, and of the group in it. Groups after it have lanes of their own.
+    /// The first lane of the vector; and of the group in it, up to the next group.
     vector: usize,
     first: usize,
 }
 
-/// All bits of lanes, from `CHANNELS` on.
+/// No bits of as many lanes as a vector has at most, and then all of them.
 static FROM: [u32; 2 * CHANNELS] = {
     let mut lanes = [0; 2 * CHANNELS];
     let (_, from) = lanes.split_at_mut(CHANNELS);
@@ -109,23 +109,24 @@ static FROM: [u32; 2 * CHANNELS] = {
 };
 
 impl Lanes {
-    /// In vectors of so many, which have so many lanes together: the last byte has all that are left.
+    /// So many lanes, in vectors of a width: the last byte has those that are left.
     #[inline(always)]
     fn of(open: &[Open], last: &Open, all: usize, width: usize) -> Lanes {
-        let (images, filters) = ([last.image; LANES], Lines([last.filter as u32; LANES]));
-        let groups = [Group { weights: last.weights, vector: 0, first: 0 }; LANES];
-        let mut lanes = Lanes { images, filters, groups, count: 0 };
-        let mut before = std::ptr::null();
-        for (lane, open) in open.iter().chain(std::iter::repeat(last)).take(all).enumerate() {
-            (lanes.images[lane], lanes.filters.0[lane]) = (open.image, open.filter as u32);
+        let (mut images, mut filters) = ([last.image; LANES], Lines([last.filter as u32; LANES]));
+        let mut groups = [Group { weights: last.weights, vector: 0, first: 0 }; LANES];
+        let (mut count, mut before) = (0, std::ptr::null());
+        let bytes = open.iter().chain(std::iter::repeat(last)).take(all);
+        let of_lanes = images.iter_mut().zip(&mut filters.0);
+        for (lane, (open, (image, filter))) in bytes.zip(of_lanes).enumerate() {
+            (*image, *filter) = (open.image, open.filter as u32);
             if lane % width == 0 || before != open.weights {
                 before = open.weights;
-                lanes.groups[lanes.count] =
-                    Group { weights: before, vector: lane / width * width, first: lane % width };
-                lanes.count += 1;
+                let group = Group { weights: before, vector: lane / width * width, first: lane % width };
+                groups.get_mut(count).into_iter().for_each(|to| *to = group);
+                count += 1;
             }
         }
-        lanes
+        Lanes { images, filters, groups, count }
     }
 
     #[inline(always)]
@@ -166,7 +167,7 @@ impl Gathered {
         (self.step, self.taps) = (step, tap..of.steps.taps.min(tap + TAPS));
         let (taps, all, before) = (self.taps.len(), N * V::COUNT, quads.start % QUADS);
         let [seen, weights] = [self.seen.0.as_mut_ptr(), self.weights.0.as_mut_ptr()].map(|to| to.cast::<u32>());
-        // SAFETY: the caller's; there is room for so many steps.
+        // SAFETY: the caller's; there is room for so many steps. Two vectors can be read of each row: numbers follow.
         unsafe {
             for at in 0..taps {
                 let offset = *of.offsets.get_unchecked(step + tap + at) as usize - SOME * before;
