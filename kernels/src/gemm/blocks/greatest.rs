@@ -46,25 +46,26 @@ fn row_body<T: Number>(extreme: &Extreme<T, false>, from: &[T], offsets: &[u32],
         }
         return;
     }
+    let add = |value, number: &T| extreme.add_ordinary(value, extreme.counts(*number));
     for (at, taps) in offsets.chunks(TAPS).enumerate() {
-        // The last one again and again, if there are fewer: it changes nothing.
-        let [a, b, c]: [&[T]; TAPS] = std::array::from_fn(|tap| taps.get(tap).or(taps.last()).map(seen).unwrap_or(&[]));
-        let numbers = out.iter_mut().zip(a).zip(b).zip(c);
-        for (((to, a), b), c) in numbers {
-            let mut value = start;
-            if at > 0 {
-                value = extreme.add_ordinary(value, extreme.counts(*to));
+        let before = |to: &T| if at == 0 { start } else { add(start, to) };
+        if let [a, b, c] = taps {
+            for (((to, a), b), c) in out.iter_mut().zip(seen(a)).zip(seen(b)).zip(seen(c)) {
+                *to = extreme.element(add(add(add(before(to), a), b), c));
             }
-            for number in [a, b, c] {
-                value = extreme.add_ordinary(value, extreme.counts(*number));
+            continue;
+        }
+        for (k, tap) in taps.iter().enumerate() {
+            for (to, number) in out.iter_mut().zip(seen(tap)) {
+                let value = if k == 0 { before(to) } else { add(start, to) };
+                *to = extreme.element(add(value, number));
             }
-            *to = extreme.element(value);
         }
     }
 }
 
-/// Whether some number that taps see, each of them as many as `len` from its offset on, is odd. Those of neighbouring taps are
-/// looked at once.
+/// Whether some number that taps see is odd, each of them as many as `len` from its offset on; or one between those of taps
+/// that aren't far from each other, which are looked at once.
 #[inline(always)]
 fn has_odd<T: Number>(extreme: &Extreme<T, false>, from: &[T], offsets: &[u32], len: usize) -> bool {
     let is_odd = |seen: &Range<usize>| {
@@ -77,7 +78,7 @@ fn has_odd<T: Number>(extreme: &Extreme<T, false>, from: &[T], offsets: &[u32], 
     let mut seen = 0..0;
     for offset in offsets {
         let (start, end) = (*offset as usize, *offset as usize + len);
-        if start > seen.end || end < seen.start {
+        if start > seen.end + len || end + len < seen.start {
             if is_odd(&seen) {
                 return true;
             }
