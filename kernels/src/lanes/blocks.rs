@@ -10,10 +10,9 @@ use crate::functions::exp_of_32;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-/// The lanes that these functions take: longer ones have to be stopped, and short ones are faster together, but for
-/// softmax by AVX-512.
-const LENGTHS: Range<usize> = 17..1 << 12;
-const LENGTHS_OF_EIGHTS: Range<usize> = BLOCK..1 << 12;
+/// The lanes that these functions take: longer ones have to be stopped, and shorter ones are faster together, but for softmax
+/// by AVX-512.
+const LENGTHS: Range<usize> = BLOCK..1 << 12;
 
 /// Numbers that are computed at a time, and places where they are added up: number i at the place i mod 32.
 pub(super) const BLOCK: usize = 32;
@@ -33,7 +32,7 @@ fn rest_of(len: usize) -> u32 {
 pub(super) fn takes_shares(len: usize) -> bool {
     match crate::cpu::level() {
         4.. => (1..LENGTHS.end).contains(&len),
-        3 => LENGTHS_OF_EIGHTS.contains(&len),
+        3 => LENGTHS.contains(&len),
         _ => false,
     }
 }
@@ -53,7 +52,7 @@ pub(super) fn shares(len: usize, from: Option<&[f32]>, to: &mut [f32]) {
     // SAFETY: both have as many lanes, or are the same; `takes_shares` asked the processor.
     unsafe {
         match crate::cpu::level() {
-            4.. if len < LENGTHS.start => shares_of_short(from, to, len, count),
+            4.. if len <= BLOCK / 2 => shares_of_short(from, to, len, count),
             4.. if len <= BLOCK => shares_of_one(from, to, len, count),
             4.. => shares_of(from, to, len, count),
             _ => eights::shares_of(from, to, len, count),
@@ -87,15 +86,15 @@ unsafe fn shares_of_short(from: *const f32, to: *mut f32, len: usize, count: usi
                 let high = _mm512_sub_ps(_mm512_mask_loadu_ps(high, bits, from.add(last * len)), high);
                 *block = exp_of_32([low, high]);
             }
-            for (scale, numbers) in numbers.iter_mut().zip(exponentials.as_flattened()).take(some) {
-                let (low, high) = (_mm512_castps512_ps256(*numbers), _mm512_extractf32x8_ps::<1>(*numbers));
+            for (scale, lane) in numbers.iter_mut().zip(exponentials.as_flattened()).take(some) {
+                let (low, high) = (_mm512_castps512_ps256(*lane), _mm512_extractf32x8_ps::<1>(*lane));
                 let mut sums = none();
                 sums[0] = _mm512_mask_add_pd(sums[0], bits as u8, sums[0], _mm512_cvtps_pd(low));
                 sums[1] = _mm512_mask_add_pd(sums[1], (bits >> 8) as u8, sums[1], _mm512_cvtps_pd(high));
                 *scale = (1.0 / total(sums)) as f32;
             }
-            for (lane, (scale, numbers)) in numbers.iter().zip(exponentials.as_flattened()).enumerate().take(some) {
-                _mm512_mask_storeu_ps(to.add(lane * len), bits, _mm512_mul_ps(*numbers, _mm512_set1_ps(*scale)));
+            for (at, (scale, lane)) in numbers.iter().zip(exponentials.as_flattened()).enumerate().take(some) {
+                _mm512_mask_storeu_ps(to.add(at * len), bits, _mm512_mul_ps(*lane, _mm512_set1_ps(*scale)));
             }
         }
     }

@@ -200,6 +200,7 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
                 each_place!(sums, |place, sums| for (at, sum) in sums.iter().enumerate() {
                     let own = sum.add(tile.numbers.less(check, at * V::COUNT)).sizes();
                     let size = sizes.add((place * W + at) * V::COUNT);
+                    // Read again from memory, or compilers keep sizes in registers that sums need.
                     let all = if check == 0 { own } else { size.cast::<V>().read_volatile().add(own) };
                     all.store(size);
                 });
