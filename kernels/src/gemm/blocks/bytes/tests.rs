@@ -266,23 +266,35 @@ fn greatest_bytes_of_windows() {
     at_each_level(|| cases().iter().for_each(Case::check_greatest));
 }
 
-/// The magnitudes of all partial sums together are more than an integer of 32 bits holds, and each number is between two bytes.
+/// The magnitudes of all partial sums together are nearly what an integer of 32 bits holds, or more.
 #[test]
 fn bytes_of_floats_of_many_terms() {
-    let (channels, filters) = (sized(33_000, 500), 20);
+    of_many_terms(sized(33_000, 500));
+    // Modulo 2^32 these come to little.
+    of_many_terms(sized(37_952, 400));
+}
+
+/// The exact sums are between two bytes but for a part of what the floats are off.
+fn of_many_terms(channels: usize) {
+    let filters = 20;
     let (x, w) = (vec![255u8; channels], vec![-127i8 as u8; filters * channels]);
     let (scales, of_filters) = ([0.1f32, 1e3], (0..filters).map(|at| 0.1 + at as f32 / 97.0).collect::<Vec<f32>>());
-    let sum = -(channels as f64) * 255.0 * 127.0 * f64::from(scales[0]);
-    let bias: Vec<f32> = of_filters.iter().map(|scale| (100.5e3 - sum * f64::from(*scale)) as f32).collect();
-    let want = of_filters.iter().zip(&bias).map(|(scale, bias)| {
+    let sums = of_filters.iter().map(|scale| {
         let (x, w) = (255.0 * scales[0], -127.0 * scale);
         let blocks = (0..channels)
             .step_by(BLOCK)
             .map(|at| (at..channels.min(at + BLOCK)).fold(0f32, |sum, _| x.mul_add(w, sum)));
-        ((blocks.fold(0f32, |all, sum| all + sum) + bias) / scales[1]).round_ties_even() as u8
+        let exact = -(channels as f64) * 255.0 * 127.0 * f64::from(scales[0]) * f64::from(*scale);
+        (blocks.fold(0f32, |all, sum| all + sum), exact)
     });
-    let want: Vec<u8> = want.collect();
-    assert!(want.contains(&100) && (cfg!(miri) || want.contains(&101)), "{want:?}");
+    let sums: Vec<(f32, f64)> = sums.collect();
+    let less = |(sum, exact): &(f32, f64)| (100.5e3 - exact - 0.9 * (f64::from(*sum) - exact)) as f32;
+    let bias: Vec<f32> = sums.iter().map(less).collect();
+    let of_floats = |((sum, _), bias): (&(f32, f64), &f32)| ((sum + bias) / scales[1]).round_ties_even() as u8;
+    let want: Vec<u8> = sums.iter().zip(&bias).map(of_floats).collect();
+    let exact = |((_, exact), bias): (&(f32, f64), &f32)| ((exact + f64::from(*bias)) / 1e3).round_ties_even() as u8;
+    let off = sums.iter().zip(&bias).map(exact).zip(&want).filter(|(exact, want)| exact != *want).count();
+    assert!(cfg!(miri) || off > filters / 2, "{off}");
     let scales = Scales::Floats { images: scales[0], weights: &of_filters, bias: Some(&bias), out: scales[1] };
     let (resources, scaling) = (Resources { threads: 1, stop: None }, Scaling { outside: 0, scales, zero: 0 });
     at_each_level(|| {
