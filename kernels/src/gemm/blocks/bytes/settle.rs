@@ -95,9 +95,8 @@ struct Lanes {
 #[derive(Debug, Clone, Copy)]
 struct Group {
     weights: *const u32,
-    /// The first lane of the vector; and of the group in it, up to the next group.
-    vector: usize,
-    first: usize,
+    /// The first one: the lanes up to the next group are of this.
+    lane: usize,
 }
 
 /// No bits of as many lanes as a vector has at most, and then all of them.
@@ -113,7 +112,7 @@ impl Lanes {
     #[inline(always)]
     fn of(open: &[Open], last: &Open, all: usize, width: usize) -> Lanes {
         let (mut images, mut filters) = ([last.image; LANES], Lines([last.filter as u32; LANES]));
-        let mut groups = [Group { weights: last.weights, vector: 0, first: 0 }; LANES];
+        let mut groups = [Group { weights: last.weights, lane: 0 }; LANES];
         let (mut count, mut before) = (0, std::ptr::null());
         let bytes = open.iter().chain(std::iter::repeat(last)).take(all);
         let of_lanes = images.iter_mut().zip(&mut filters.0);
@@ -121,8 +120,7 @@ impl Lanes {
             (*image, *filter) = (open.image, open.filter as u32);
             if lane % width == 0 || before != open.weights {
                 before = open.weights;
-                let group = Group { weights: before, vector: lane / width * width, first: lane % width };
-                groups.get_mut(count).into_iter().for_each(|to| *to = group);
+                groups.get_mut(count).into_iter().for_each(|to| *to = Group { weights: before, lane });
                 count += 1;
             }
         }
@@ -186,11 +184,12 @@ impl Gathered {
                     let row = (step + quad * of.steps.taps + tap + at) * of.apart;
                     let to = weights.add(((before + quad) * taps + at) * all);
                     let mut numbers = V::zero();
-                    for Group { weights, vector, first } in lanes.groups() {
-                        let filters = V::load(lanes.filters.0.as_ptr().add(*vector));
+                    for Group { weights, lane } in lanes.groups() {
+                        let (vector, first) = (lane / V::COUNT * V::COUNT, lane % V::COUNT);
+                        let filters = V::load(lanes.filters.0.as_ptr().add(vector));
                         let own = V::load(FROM.as_ptr().add(CHANNELS - first));
                         numbers = numbers.choose(V::pick(weights.add(row), filters), own);
-                        numbers.store(to.add(*vector));
+                        numbers.store(to.add(vector));
                     }
                 }
             }

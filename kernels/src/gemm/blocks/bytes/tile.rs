@@ -179,9 +179,10 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
     // SAFETY: the caller's.
     unsafe {
         let (mut sums, mut step) = ([[V::zero(); W]; R], steps.start);
-        let mut check = checks.start;
-        loop {
-            let end = if check < checks.end { tile.checks.get_unchecked(check).end } else { steps.end };
+        // Without checks, all steps follow each other.
+        for check in checks.start..checks.end.max(checks.start + 1) {
+            let is_checked = check < checks.end;
+            let end = if is_checked { tile.checks.get_unchecked(check).end } else { steps.end };
             while step < end {
                 let image = tile.image.add(*tile.offsets.add(step) as usize);
                 let mut weights = [V::zero(); W];
@@ -196,7 +197,7 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
                 }
                 step += 1;
             }
-            if check < checks.end {
+            if is_checked {
                 each_place!(sums, |place, sums| for (at, sum) in sums.iter().enumerate() {
                     let own = sum.add(tile.numbers.less(check, at * V::COUNT)).sizes();
                     let size = sizes.add((place * W + at) * V::COUNT);
@@ -204,10 +205,6 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
                     let all = if check == 0 { own } else { size.cast::<V>().read_volatile().add(own) };
                     all.store(size);
                 });
-            }
-            check += 1;
-            if check >= checks.end {
-                break;
             }
         }
         for (at, sum) in sums.as_flattened().iter().enumerate() {
