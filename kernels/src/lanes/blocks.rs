@@ -6,7 +6,7 @@
 use super::eights;
 use super::elements::Moments;
 use crate::cpu::fetch;
-use crate::functions::exp_of_32;
+use crate::functions::{exp_of_32, log};
 use std::arch::x86_64::*;
 use std::ops::Range;
 
@@ -23,6 +23,7 @@ type Doubles = [__m512d; 4];
 const ALL: u32 = u32::MAX;
 
 /// The bits of what is left of `len` numbers after their blocks.
+#[inline(always)]
 fn rest_of(len: usize) -> u32 {
     (1 << (len % BLOCK)) - 1
 }
@@ -43,19 +44,20 @@ pub(super) fn takes_moments(len: usize) -> bool {
     LENGTHS.contains(&len) && crate::cpu::level() >= 4
 }
 
-/// `e^x / sum of e^lane` of lanes of `len` numbers, or of those in `to`. The length is one that [`takes_shares`] takes.
+/// `e^x / sum of e^lane` of lanes of `len` numbers, or of those in `to`; or the logarithm of that, never of those in `to`. The
+/// length is one that [`takes_shares`] takes.
 #[inline(always)]
-pub(super) fn shares(len: usize, from: Option<&[f32]>, to: &mut [f32]) {
+pub(super) fn shares<const LOG: bool>(len: usize, from: Option<&[f32]>, to: &mut [f32]) {
     let count = to.len().min(from.map_or(usize::MAX, <[f32]>::len)) / len;
     let to = to.as_mut_ptr();
     let from = from.map_or(to.cast_const(), <[f32]>::as_ptr);
     // SAFETY: both have as many lanes, or are the same; `takes_shares` asked the processor.
     unsafe {
         match crate::cpu::level() {
-            4.. if len <= BLOCK / 2 => shares_of_short(from, to, len, count),
-            4.. if len <= BLOCK => shares_of_one(from, to, len, count),
-            4.. => shares_of(from, to, len, count),
-            _ => eights::shares_of(from, to, len, count),
+            4.. if len <= BLOCK / 2 => shares_of_short::<LOG>(from, to, len, count),
+            4.. if len <= BLOCK => shares_of_one::<LOG>(from, to, len, count),
+            4.. => shares_of::<LOG>(from, to, len, count),
+            _ => eights::shares_of::<LOG>(from, to, len, count),
         }
     }
 }
@@ -65,8 +67,8 @@ pub(super) fn shares(len: usize, from: Option<&[f32]>, to: &mut [f32]) {
 /// # Safety
 /// As for [`shares_of`], whatever the length.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
-unsafe fn shares_of_short(from: *const f32, to: *mut f32, len: usize, count: usize) {
-    let (mut numbers, bits) = ([0.0; MOST], rest_of(len) as u16);
+unsafe fn shares_of_short<const LOG: bool>(from: *const f32, to: *mut f32, len: usize, count: usize) {
+    let (mut peaks, mut ends, bits) = ([0.0; MOST], [0.0; MOST], rest_of(len) as u16);
     let (least, nothing) = (_mm512_set1_ps(f32::NEG_INFINITY), _mm512_setzero_ps());
     // Vectors that stay here are read again sooner than parts of them elsewhere.
     let mut exponentials = [[nothing; 2]; MOST / 2];
@@ -74,11 +76,11 @@ unsafe fn shares_of_short(from: *const f32, to: *mut f32, len: usize, count: usi
     unsafe {
         for first in (0..count).step_by(MOST) {
             let (from, to, some) = (from.add(first * len), to.add(first * len), MOST.min(count - first));
-            for (lane, peak) in numbers.iter_mut().enumerate().take(some) {
+            for (lane, peak) in peaks.iter_mut().enumerate().take(some) {
                 *peak = _mm512_reduce_max_ps(_mm512_mask_loadu_ps(least, bits, from.add(lane * len)));
             }
             // Two lanes are a block, or one twice.
-            let pairs = exponentials.iter_mut().zip(numbers.as_chunks::<2>().0);
+            let pairs = exponentials.iter_mut().zip(peaks.as_chunks::<2>().0);
             for (pair, (block, [peak, next])) in pairs.enumerate().take(some.div_ceil(2)) {
                 let (lane, last) = (2 * pair, (2 * pair + 1).min(some - 1));
                 let [low, high] = [_mm512_set1_ps(*peak), _mm512_set1_ps(if last > lane { *next } else { *peak })];
@@ -86,15 +88,23 @@ unsafe fn shares_of_short(from: *const f32, to: *mut f32, len: usize, count: usi
                 let high = _mm512_sub_ps(_mm512_mask_loadu_ps(high, bits, from.add(last * len)), high);
                 *block = exp_of_32([low, high]);
             }
-            for (scale, lane) in numbers.iter_mut().zip(exponentials.as_flattened()).take(some) {
+            for (sum, lane) in ends.iter_mut().zip(exponentials.as_flattened()).take(some) {
                 let (low, high) = (_mm512_castps512_ps256(*lane), _mm512_extractf32x8_ps::<1>(*lane));
                 let mut sums = none();
                 sums[0] = _mm512_mask_add_pd(sums[0], bits as u8, sums[0], _mm512_cvtps_pd(low));
                 sums[1] = _mm512_mask_add_pd(sums[1], (bits >> 8) as u8, sums[1], _mm512_cvtps_pd(high));
-                *scale = (1.0 / total(sums)) as f32;
+                *sum = total(sums);
             }
-            for (at, (scale, lane)) in numbers.iter().zip(exponentials.as_flattened()).enumerate().take(some) {
-                _mm512_mask_storeu_ps(to.add(at * len), bits, _mm512_mul_ps(*lane, _mm512_set1_ps(*scale)));
+            make_ends::<LOG>(&mut ends, some);
+            let lanes = peaks.iter().zip(&ends).zip(exponentials.as_flattened());
+            for (lane, ((peak, end), exponentials)) in lanes.enumerate().take(some) {
+                let to = to.add(lane * len);
+                if LOG {
+                    let numbers = _mm512_mask_loadu_ps(nothing, bits, from.add(lane * len));
+                    _mm512_mask_storeu_ps(to, bits, lowered(numbers, *peak, *end));
+                } else {
+                    _mm512_mask_storeu_ps(to, bits, _mm512_mul_ps(*exponentials, _mm512_set1_ps(*end as f32)));
+                }
             }
         }
     }
@@ -105,26 +115,33 @@ unsafe fn shares_of_short(from: *const f32, to: *mut f32, len: usize, count: usi
 /// # Safety
 /// As for [`shares_of`], whatever the length.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
-unsafe fn shares_of_one(from: *const f32, to: *mut f32, len: usize, count: usize) {
-    let (mut numbers, bits) = ([0.0; MOST], u32::MAX >> (BLOCK - len));
+unsafe fn shares_of_one<const LOG: bool>(from: *const f32, to: *mut f32, len: usize, count: usize) {
+    let (mut peaks, mut ends, bits) = ([0.0; MOST], [0.0; MOST], u32::MAX >> (BLOCK - len));
     let mut exponentials = [[_mm512_setzero_ps(); 2]; MOST];
     // SAFETY: the caller's. What has no bit isn't read or written.
     unsafe {
         for first in (0..count).step_by(MOST) {
             let (from, to, some) = (from.add(first * len), to.add(first * len), MOST.min(count - first));
-            for (lane, peak) in numbers.iter_mut().enumerate().take(some) {
+            for (lane, peak) in peaks.iter_mut().enumerate().take(some) {
                 let block = load(from.add(lane * len), bits, _mm512_set1_ps(f32::NEG_INFINITY));
                 *peak = _mm512_reduce_max_ps(_mm512_max_ps(block[0], block[1]));
             }
-            for (lane, (block, peak)) in exponentials.iter_mut().zip(&numbers).enumerate().take(some) {
+            for (lane, (block, peak)) in exponentials.iter_mut().zip(&peaks).enumerate().take(some) {
                 let peak = _mm512_set1_ps(*peak);
                 *block = exp_of_32(less(load(from.add(lane * len), bits, peak), peak));
             }
-            for (scale, block) in numbers.iter_mut().zip(&exponentials).take(some) {
-                *scale = (1.0 / total(added(none(), bits, doubles(*block)))) as f32;
+            for (sum, block) in ends.iter_mut().zip(&exponentials).take(some) {
+                *sum = total(added(none(), bits, doubles(*block)));
             }
-            for (lane, (scale, block)) in numbers.iter().zip(&exponentials).enumerate().take(some) {
-                store(to.add(lane * len), bits, times(*block, _mm512_set1_ps(*scale)));
+            make_ends::<LOG>(&mut ends, some);
+            for (lane, ((peak, end), block)) in peaks.iter().zip(&ends).zip(&exponentials).enumerate().take(some) {
+                let to = to.add(lane * len);
+                if LOG {
+                    let numbers = load(from.add(lane * len), bits, _mm512_setzero_ps());
+                    store(to, bits, [lowered(numbers[0], *peak, *end), lowered(numbers[1], *peak, *end)]);
+                } else {
+                    store(to, bits, times(*block, _mm512_set1_ps(*end as f32)));
+                }
             }
         }
     }
@@ -135,8 +152,17 @@ const TOGETHER: usize = 1 << 10;
 pub(super) const MOST: usize = TOGETHER / BLOCK;
 
 /// How many lanes of `len` numbers take each step together.
+#[inline(always)]
 pub(super) fn abreast(len: usize) -> usize {
     (TOGETHER / len).clamp(1, MOST)
+}
+
+/// What makes shares from exponentials, or their logarithms from numbers, of the first lanes, whose sums these are.
+#[inline(always)]
+pub(super) fn make_ends<const LOG: bool>(sums: &mut [f64; MOST], lanes: usize) {
+    for sum in sums.get_mut(..lanes).unwrap_or(&mut []) {
+        *sum = if LOG { log(*sum) } else { 1.0 / *sum };
+    }
 }
 
 /// Defines `shares_of` by what is done with a lane.
@@ -146,24 +172,29 @@ macro_rules! shares_by_steps {
         /// `count` lanes of `len` numbers, a block or more, can be read from `from` and written to `to`: the same ones, or
         /// others. The processor has these features.
         #[target_feature(enable = $features)]
-        pub(super) unsafe fn shares_of(from: *const f32, to: *mut f32, len: usize, count: usize) {
-            let (mut numbers, some) = ([0.0; MOST], abreast(len));
+        pub(super) unsafe fn shares_of<const LOG: bool>(from: *const f32, to: *mut f32, len: usize, count: usize) {
+            let (mut peaks, mut ends, most) = ([0.0; MOST], [0.0; MOST], abreast(len));
             // SAFETY: the caller's.
             unsafe {
-                for first in (0..count).step_by(some) {
-                    let (from, to) = (from.add(first * len), to.add(first * len));
-                    let lanes = || (0..some.min(count - first)).map(|lane| lane * len);
-                    for (lane, peak) in lanes().zip(&mut numbers) {
+                for first in (0..count).step_by(most) {
+                    let (from, to, some) = (from.add(first * len), to.add(first * len), most.min(count - first));
+                    let lanes = || (0..some).map(|lane| lane * len);
+                    for (lane, peak) in lanes().zip(&mut peaks) {
                         *peak = peak_of(from.add(lane), len);
                     }
-                    for (lane, peak) in lanes().zip(&numbers) {
+                    for (lane, peak) in lanes().zip(&peaks) {
                         exponentials_of(from.add(lane), to.add(lane), len, *peak);
                     }
-                    for (lane, scale) in lanes().zip(&mut numbers) {
-                        *scale = (1.0 / sum_of(to.add(lane), len)) as f32;
+                    for (lane, sum) in lanes().zip(&mut ends) {
+                        *sum = sum_of(to.add(lane), len);
                     }
-                    for (lane, scale) in lanes().zip(&numbers) {
-                        scale_by(to.add(lane), len, *scale);
+                    make_ends::<LOG>(&mut ends, some);
+                    for (lane, (peak, end)) in lanes().zip(peaks.iter().zip(&ends)) {
+                        if LOG {
+                            lower(from.add(lane), to.add(lane), len, *peak, *end);
+                        } else {
+                            scale_by(to.add(lane), len, *end as f32);
+                        }
                     }
                 }
             }
@@ -240,6 +271,29 @@ unsafe fn scale_by(numbers: *mut f32, len: usize, scale: f32) {
         if rest > 0 {
             store(numbers.add(whole), rest, times(load(numbers.add(whole), rest, scale), scale));
         }
+    }
+}
+
+/// Writes x - peak - log, rounded once.
+///
+/// # Safety
+/// `len` numbers can be read, and written.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
+#[inline]
+unsafe fn lower(from: *const f32, to: *mut f32, len: usize, peak: f32, log: f64) {
+    let (whole, rest) = (len - len % BLOCK, rest_of(len));
+    let lower = |bits, at| {
+        // SAFETY: the caller's. What has no bit isn't read or written.
+        unsafe {
+            let numbers = load(from.add(at), bits, _mm512_setzero_ps());
+            store(to.add(at), bits, [lowered(numbers[0], peak, log), lowered(numbers[1], peak, log)]);
+        }
+    };
+    for at in (0..whole).step_by(BLOCK) {
+        lower(ALL, at);
+    }
+    if rest > 0 {
+        lower(rest, whole);
     }
 }
 
@@ -362,6 +416,14 @@ steps! {
         [_mm512_max_ps(block[0], peaks[0]), _mm512_max_ps(block[1], peaks[1])];
     fn less(block: Block, by: __m512) -> Block = [_mm512_sub_ps(block[0], by), _mm512_sub_ps(block[1], by)];
     fn times(block: Block, by: __m512) -> Block = [_mm512_mul_ps(block[0], by), _mm512_mul_ps(block[1], by)];
+    /// x - peak - log, rounded once.
+    fn lowered(x: __m512, peak: f32, log: f64) -> __m512 = {
+        let (peak, log) = (_mm512_set1_pd(peak.into()), _mm512_set1_pd(log));
+        let halves = [_mm512_castps512_ps256(x), _mm512_extractf32x8_ps::<1>(x)];
+        let [low, high] =
+            halves.map(|x| _mm512_cvtpd_ps(_mm512_sub_pd(_mm512_sub_pd(_mm512_cvtps_pd(x), peak), log)));
+        _mm512_insertf32x8::<1>(_mm512_castps256_ps512(low), high)
+    };
     fn doubles(block: Block) -> Doubles = [
         _mm512_cvtps_pd(_mm512_castps512_ps256(block[0])),
         _mm512_cvtps_pd(_mm512_extractf32x8_ps::<1>(block[0])),

@@ -3,9 +3,10 @@
 
 #![allow(unsafe_code)] // loads, stores and processor features
 
-use super::blocks::{BLOCK, MOST, abreast, shares_by_steps, steps};
+use super::blocks::{BLOCK, MOST, abreast, make_ends, shares_by_steps, steps};
 use crate::functions::exp_of_16;
 use std::arch::x86_64::*;
+use std::slice;
 
 type Block = [__m256; 4];
 
@@ -78,6 +79,20 @@ unsafe fn scale_by(numbers: *mut f32, len: usize, scale: f32) {
             store(numbers.add(at), times(load(numbers.add(at)), scale));
         }
         store(numbers.add(last), times(end, scale));
+    }
+}
+
+/// Writes x - peak - log, rounded once.
+///
+/// # Safety
+/// `len` numbers can be read, and written elsewhere.
+#[target_feature(enable = "avx2,bmi2,fma")]
+#[inline]
+unsafe fn lower(from: *const f32, to: *mut f32, len: usize, peak: f32, log: f64) {
+    // SAFETY: the caller's.
+    let (from, to) = unsafe { (slice::from_raw_parts(from, len), slice::from_raw_parts_mut(to, len)) };
+    for (to, &x) in to.iter_mut().zip(from) {
+        *to = (f64::from(x) - f64::from(peak) - log) as f32;
     }
 }
 

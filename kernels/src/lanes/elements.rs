@@ -106,9 +106,9 @@ fn rank_of(x: f32) -> Option<i32> {
 
 /// `f32` or `f64`.
 pub trait Floating: Number<Precise = f64> + Real {
-    /// The fast way to softmax of lanes of `len` elements, where there is one.
+    /// The fast way to softmax of lanes of `len` elements, or its logarithm, where there is one.
     #[inline(always)]
-    fn shares(_len: usize) -> Option<Shares<Self>> {
+    fn shares<const LOG: bool>(_len: usize) -> Option<Shares<Self>> {
         None
     }
     /// The fast way to the moments of lanes of `len` elements, where there is one.
@@ -118,7 +118,7 @@ pub trait Floating: Number<Precise = f64> + Real {
     }
 }
 
-/// Makes softmax of lanes of a length, or of those that it writes to.
+/// Makes softmax of lanes of a length, or of those that it writes to; its logarithm never of those.
 type Shares<T> = fn(usize, Option<&[T]>, &mut [T]);
 
 /// The mean of a lane, or 0 unless that is asked for; what rounding took from it; and the variance from both.
@@ -132,8 +132,8 @@ impl Floating for f64 {}
 impl Floating for f32 {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    fn shares(len: usize) -> Option<Shares<Self>> {
-        blocks::takes_shares(len).then_some(blocks::shares)
+    fn shares<const LOG: bool>(len: usize) -> Option<Shares<Self>> {
+        blocks::takes_shares(len).then_some(blocks::shares::<LOG>)
     }
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]

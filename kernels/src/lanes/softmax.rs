@@ -46,7 +46,7 @@ pub struct Softmax;
 impl<T: Floating> MapSome<T> for Softmax {
     #[inline(always)]
     fn map(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        if let Some(shares) = T::shares(len) {
+        if let Some(shares) = T::shares::<false>(len) {
             shares(len, Some(lanes), to);
             return Ok(());
         }
@@ -60,7 +60,7 @@ impl Softmax {
     /// At most [`TOGETHER`] lanes become their own softmax.
     #[inline(always)]
     pub(crate) fn in_place<T: Floating>(len: usize, lanes: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        if let Some(shares) = T::shares(len) {
+        if let Some(shares) = T::shares::<false>(len) {
             shares(len, None, lanes);
             return Ok(());
         }
@@ -150,6 +150,10 @@ pub struct LogSoftmax;
 impl<T: Floating> MapSome<T> for LogSoftmax {
     #[inline(always)]
     fn map(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+        if let Some(logarithms) = T::shares::<true>(len) {
+            logarithms(len, Some(lanes), to);
+            return Ok(());
+        }
         let peaks = peaks::<T, TOGETHER>(len, lanes, stop)?;
         exponentials(len, lanes, to, &peaks, stop)?;
         let mut logs = sums(len, to, stop)?;

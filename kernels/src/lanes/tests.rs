@@ -5,7 +5,7 @@ use super::pick::{Pick, Scratch, pick};
 use super::sums::Partial;
 use super::*;
 use crate::exact::{self, Exact, Rounded, ulps};
-use crate::functions::exp;
+use crate::functions::{exp, log};
 use crate::number::Float;
 use crate::testing::at_each_level;
 use crate::testing::{on_threads, sized};
@@ -349,7 +349,7 @@ fn softmax_has_the_same_bits_everywhere() {
         data[3 * len + len / 3] = -100.0;
         data[5 * len - 1] = f32::NEG_INFINITY;
         data[(count - 1) * len] = 9.0;
-        let want: Vec<u32> = data
+        let (want, logarithms): (Vec<u32>, Vec<u32>) = data
             .chunks(len)
             .flat_map(|lane| {
                 let peak = lane.iter().fold(f32::NEG_INFINITY, |peak, x| peak.max(*x));
@@ -363,15 +363,20 @@ fn softmax_has_the_same_bits_everywhere() {
                         sums[k] += sums[k + half];
                     }
                 }
-                let scale = (1.0 / sums[0]) as f32;
-                exponentials.into_iter().map(move |x| known(x * scale))
+                let (scale, log) = ((1.0 / sums[0]) as f32, log(sums[0]));
+                exponentials.into_iter().zip(lane).map(move |(share, x)| {
+                    let lowered = f64::from(*x) - f64::from(peak) - log;
+                    (known(share * scale), known(lowered as f32))
+                })
             })
-            .collect();
+            .unzip();
         at_each_level(|| {
             let mut out = vec![0.0; data.len()];
             let lanes = Lanes::new(&[count, len], |axis| axis == 1);
             map::<_, f32, f32>(&Softmax, &data, &lanes, &mut [], &mut out, ALONE).unwrap();
-            assert_eq!(out.into_iter().map(known).collect::<Vec<u32>>(), want, "{len}");
+            assert_eq!(out.iter().copied().map(known).collect::<Vec<u32>>(), want, "{len}");
+            map::<_, f32, f32>(&LogSoftmax, &data, &lanes, &mut [], &mut out, ALONE).unwrap();
+            assert_eq!(out.into_iter().map(known).collect::<Vec<u32>>(), logarithms, "{len} logarithms");
             let mut lanes = data.clone();
             lanes.chunks_mut(3 * len).for_each(|lanes| Softmax::in_place(len, lanes, None).unwrap());
             assert_eq!(lanes.into_iter().map(known).collect::<Vec<u32>>(), want, "{len} in place");
