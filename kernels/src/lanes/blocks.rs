@@ -54,93 +54,64 @@ pub(super) fn shares<const LOG: bool>(len: usize, from: Option<&[f32]>, to: &mut
     // SAFETY: both have as many lanes, or are the same; `takes_shares` asked the processor.
     unsafe {
         match crate::cpu::level() {
-            4.. if len <= BLOCK / 2 => shares_of_short::<LOG>(from, to, len, count),
-            4.. if len <= BLOCK => shares_of_one::<LOG>(from, to, len, count),
+            4.. if len <= BLOCK / 2 => shares_of_few::<LOG, 1>(from, to, len, count),
+            4.. if len <= BLOCK => shares_of_few::<LOG, 2>(from, to, len, count),
             4.. => shares_of::<LOG>(from, to, len, count),
             _ => eights::shares_of::<LOG>(from, to, len, count),
         }
     }
 }
 
-/// Short lanes, of at most half a block.
+/// Lanes of a few vectors, a block at most.
 ///
 /// # Safety
-/// As for [`shares_of`], whatever the length.
+/// As for [`shares_of`], but of as many numbers at most as the vectors have.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
-unsafe fn shares_of_short<const LOG: bool>(from: *const f32, to: *mut f32, len: usize, count: usize) {
-    let (mut peaks, mut ends, bits) = ([0.0; MOST], [0.0; MOST], rest_of(len) as u16);
+unsafe fn shares_of_few<const LOG: bool, const VECTORS: usize>(
+    from: *const f32,
+    to: *mut f32,
+    len: usize,
+    count: usize,
+) {
+    let (mut peaks, mut ends) = ([0.0; MOST], [0.0; MOST]);
+    // What is no bit of the vectors, the compiler leaves out.
+    let bits = ALL >> (BLOCK - len) & ALL >> (BLOCK - 16 * VECTORS);
     let (least, nothing) = (_mm512_set1_ps(f32::NEG_INFINITY), _mm512_setzero_ps());
     // Vectors that stay here are read again sooner than parts of them elsewhere.
-    let mut exponentials = [[nothing; 2]; MOST / 2];
+    let mut shares = [[nothing; VECTORS]; MOST];
     // SAFETY: the caller's. What has no bit isn't read or written.
     unsafe {
         for first in (0..count).step_by(MOST) {
             let (from, to, some) = (from.add(first * len), to.add(first * len), MOST.min(count - first));
-            for (lane, peak) in peaks.iter_mut().enumerate().take(some) {
-                *peak = _mm512_reduce_max_ps(_mm512_mask_loadu_ps(least, bits, from.add(lane * len)));
-            }
-            // Two lanes are a block, or one twice.
-            let pairs = exponentials.iter_mut().zip(peaks.as_chunks::<2>().0);
-            for (pair, (block, [peak, next])) in pairs.enumerate().take(some.div_ceil(2)) {
-                let (lane, last) = (2 * pair, (2 * pair + 1).min(some - 1));
-                let [low, high] = [_mm512_set1_ps(*peak), _mm512_set1_ps(if last > lane { *next } else { *peak })];
-                let low = _mm512_sub_ps(_mm512_mask_loadu_ps(low, bits, from.add(lane * len)), low);
-                let high = _mm512_sub_ps(_mm512_mask_loadu_ps(high, bits, from.add(last * len)), high);
-                *block = exp_of_32([low, high]);
-            }
-            for (sum, lane) in ends.iter_mut().zip(exponentials.as_flattened()).take(some) {
-                let (low, high) = (_mm512_castps512_ps256(*lane), _mm512_extractf32x8_ps::<1>(*lane));
-                let mut sums = none();
-                sums[0] = _mm512_mask_add_pd(sums[0], bits as u8, sums[0], _mm512_cvtps_pd(low));
-                sums[1] = _mm512_mask_add_pd(sums[1], (bits >> 8) as u8, sums[1], _mm512_cvtps_pd(high));
-                *sum = total(sums);
-            }
-            make_ends::<LOG>(&mut ends, some);
-            let lanes = peaks.iter().zip(&ends).zip(exponentials.as_flattened());
-            for (lane, ((peak, end), exponentials)) in lanes.enumerate().take(some) {
-                let to = to.add(lane * len);
-                if LOG {
-                    let numbers = _mm512_mask_loadu_ps(nothing, bits, from.add(lane * len));
-                    _mm512_mask_storeu_ps(to, bits, lowered(numbers, *peak, *end));
-                } else {
-                    _mm512_mask_storeu_ps(to, bits, _mm512_mul_ps(*exponentials, _mm512_set1_ps(*end as f32)));
+            for (lane, (peak, shares)) in peaks.iter_mut().zip(&mut shares).enumerate().take(some) {
+                let mut greatest = least;
+                for (k, number) in shares.iter_mut().enumerate() {
+                    let from = from.wrapping_add(lane * len + 16 * k);
+                    *number = _mm512_mask_loadu_ps(least, (bits >> (16 * k)) as u16, from);
+                    greatest = _mm512_max_ps(*number, greatest);
+                }
+                *peak = _mm512_reduce_max_ps(greatest);
+                for (k, number) in shares.iter_mut().enumerate() {
+                    *number = _mm512_maskz_sub_ps((bits >> (16 * k)) as u16, *number, _mm512_set1_ps(*peak));
                 }
             }
-        }
-    }
-}
-
-/// Lanes of one block at most.
-///
-/// # Safety
-/// As for [`shares_of`], whatever the length.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
-unsafe fn shares_of_one<const LOG: bool>(from: *const f32, to: *mut f32, len: usize, count: usize) {
-    let (mut peaks, mut ends, bits) = ([0.0; MOST], [0.0; MOST], u32::MAX >> (BLOCK - len));
-    let mut exponentials = [[_mm512_setzero_ps(); 2]; MOST];
-    // SAFETY: the caller's. What has no bit isn't read or written.
-    unsafe {
-        for first in (0..count).step_by(MOST) {
-            let (from, to, some) = (from.add(first * len), to.add(first * len), MOST.min(count - first));
-            for (lane, peak) in peaks.iter_mut().enumerate().take(some) {
-                let block = load(from.add(lane * len), bits, _mm512_set1_ps(f32::NEG_INFINITY));
-                *peak = _mm512_reduce_max_ps(_mm512_max_ps(block[0], block[1]));
+            for pair in shares.as_flattened_mut().as_chunks_mut::<2>().0.iter_mut().take((some * VECTORS).div_ceil(2)) {
+                *pair = exp_of_32(*pair);
             }
-            for (lane, (block, peak)) in exponentials.iter_mut().zip(&peaks).enumerate().take(some) {
-                let peak = _mm512_set1_ps(*peak);
-                *block = exp_of_32(less(load(from.add(lane * len), bits, peak), peak));
-            }
-            for (sum, block) in ends.iter_mut().zip(&exponentials).take(some) {
-                *sum = total(added(none(), bits, doubles(*block)));
+            for (sum, shares) in ends.iter_mut().zip(&shares).take(some) {
+                let block = [shares[0], *shares.last().unwrap_or(&nothing)];
+                *sum = total(added(none(), bits, doubles(block)));
             }
             make_ends::<LOG>(&mut ends, some);
-            for (lane, ((peak, end), block)) in peaks.iter().zip(&ends).zip(&exponentials).enumerate().take(some) {
-                let to = to.add(lane * len);
-                if LOG {
-                    let numbers = load(from.add(lane * len), bits, _mm512_setzero_ps());
-                    store(to, bits, [lowered(numbers[0], *peak, *end), lowered(numbers[1], *peak, *end)]);
-                } else {
-                    store(to, bits, times(*block, _mm512_set1_ps(*end as f32)));
+            for (lane, ((peak, end), shares)) in peaks.iter().zip(&ends).zip(&shares).enumerate().take(some) {
+                for (k, share) in shares.iter().enumerate() {
+                    let (at, bits) = (lane * len + 16 * k, (bits >> (16 * k)) as u16);
+                    let result = if LOG {
+                        lowered(_mm512_mask_loadu_ps(nothing, bits, from.wrapping_add(at)), *peak, *end)
+                    } else {
+                        _mm512_mul_ps(*share, _mm512_set1_ps(*end as f32))
+                    };
+                    _mm512_mask_storeu_ps(to.wrapping_add(at), bits, result);
                 }
             }
         }
