@@ -7,7 +7,9 @@ use super::sums::Partial;
 use super::{Fold, Map, Measure, Number, Order, Ordered};
 use crate::cpu::{for_avx2, for_each_level};
 use crate::lookout::look;
-use crate::{Stop, Stopped};
+use crate::permute::matrix;
+use crate::{Lookout, Stop, Stopped};
+use bytemuck::{cast_slice, cast_slice_mut};
 
 /// The place of the greatest or least element: NaN equals NaN here.
 #[derive(Debug)]
@@ -22,18 +24,12 @@ impl<E: Order<T>, T: Number> Measure<T> for IndexOf<E> {
 
     fn each(&self, len: usize, lanes: &[T], indices: &mut [i64], stop: Option<&Stop>) -> Result<(), Stopped> {
         let len = len.max(1);
-        if len < SOME {
-            // Clearing many rows takes longer than lanes of a few elements.
-            let (mut few, mut many);
-            let rows: &mut [_] = if len <= 32 {
-                few = [[T::ZERO; TOGETHER]; 32];
-                &mut few
-            } else {
-                many = [[T::ZERO; TOGETHER]; SOME];
-                &mut many
-            };
-            index_turned(self, len, lanes, rows, indices);
-            return Ok(());
+        // Clearing many rows takes longer than lanes of a few elements.
+        match len {
+            ..=32 => return index_turned::<E, T, 32>(self, len, lanes, indices, stop),
+            ..=64 => return index_turned::<E, T, 64>(self, len, lanes, indices, stop),
+            ..SOME => return index_turned::<E, T, SOME>(self, len, lanes, indices, stop),
+            _ => {}
         }
         // So few lanes that they are still near when the place is searched.
         let some = (SEARCHED / len).clamp(1, ABREAST);
@@ -87,28 +83,32 @@ fn index_rows_body<E: Order<T>, T: Number>(
     Ok(())
 }
 
-for_avx2! {
-    /// The places of the extremes of at most [`TOGETHER`] lanes, one behind the other, of at most as many
-    /// elements as there are rows: they are turned to be side by side, as searching their places one by one takes longer.
-    fn index_turned<E: Order<T>, T: Number>(how: &IndexOf<E>, len: usize, lanes: &[T], rows: &mut [[T; TOGETHER]], indices: &mut [i64]) -> ()
-        = index_turned_body::<E, T>;
-}
-
-#[inline(always)]
-fn index_turned_body<E: Order<T>, T: Number>(
+/// The places of the extremes of at most [`TOGETHER`] lanes, one behind the other, of at most `ROWS` elements: they are turned to
+/// be side by side, as searching their places one by one takes longer.
+fn index_turned<E: Order<T>, T: Number, const ROWS: usize>(
     how: &IndexOf<E>,
     len: usize,
     lanes: &[T],
-    rows: &mut [[T; TOGETHER]],
     indices: &mut [i64],
-) {
-    for (k, lane) in lanes.chunks_exact(len).enumerate() {
-        for (row, x) in rows.iter_mut().zip(lane) {
-            row.get_mut(k).into_iter().for_each(|to| *to = *x);
-        }
-    }
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (mut rows, size) = ([[T::ZERO; TOGETHER]; ROWS], size_of::<T>());
+    let (data, out) = (cast_slice(lanes), cast_slice_mut(&mut rows));
+    matrix::<T>(data, len * size, out, TOGETHER * size, len, indices.len(), &mut Lookout::new(stop))?;
+    index_columns(how, rows.get(..len).ok_or(Stopped::Misfit)?, indices);
+    Ok(())
+}
+
+for_avx2! {
+    /// The places of the extremes of columns.
+    fn index_columns<E: Order<T>, T: Number>(how: &IndexOf<E>, rows: &[[T; TOGETHER]], indices: &mut [i64]) -> ()
+        = index_columns_body::<E, T>;
+}
+
+#[inline(always)]
+fn index_columns_body<E: Order<T>, T: Number>(how: &IndexOf<E>, rows: &[[T; TOGETHER]], indices: &mut [i64]) {
     let (mut best, mut places) = ([T::ZERO; TOGETHER], [0u32; TOGETHER]);
-    for (place, row) in (0..).zip(&*rows).take(len) {
+    for (place, row) in (0..).zip(rows) {
         if place == 0 {
             best = *row;
         }

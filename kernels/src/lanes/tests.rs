@@ -658,8 +658,18 @@ fn no_places() {
 
 #[test]
 fn places_of_extremes() {
-    let sizes =
-        [(21, 1), (21, 32), (21, 33), (21, 127), (9, 128), (21, 129), (sized(100, 9), 300), (21, sized(9000, 600))];
+    let sizes = [
+        (21, 1),
+        (21, 32),
+        (21, 33),
+        (21, 64),
+        (21, 65),
+        (21, 127),
+        (9, 128),
+        (21, 129),
+        (sized(100, 9), 300),
+        (21, sized(9000, 600)),
+    ];
     for (count, len) in sizes.into_iter().chain([(sized(1300, 40), 9)]) {
         let equal: Vec<Vec<f32>> = (0..count).map(|lane| ties(lane, len)).collect();
         let different =
