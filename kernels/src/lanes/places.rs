@@ -27,8 +27,8 @@ impl<E: Order<T>, T: Number> Measure<T> for IndexOf<E> {
         // Clearing many rows takes longer than lanes of a few elements.
         match len {
             ..=32 => return index_turned::<E, T, 32>(self, len, lanes, indices, stop),
-            ..=64 => return index_turned::<E, T, 64>(self, len, lanes, indices, stop),
-            ..SOME => return index_turned::<E, T, SOME>(self, len, lanes, indices, stop),
+            33..=64 => return index_turned::<E, T, 64>(self, len, lanes, indices, stop),
+            65..SOME => return index_turned::<E, T, SOME>(self, len, lanes, indices, stop),
             _ => {}
         }
         // So few lanes that they are still near when the place is searched.

@@ -6,9 +6,10 @@ use super::{Lanes, Number, Stored};
 use crate::cpu::for_each_level;
 use crate::lookout;
 use crate::parallel::{self, Benches};
+use crate::permute::matrix;
 use crate::positions::{Dim, Offsets};
-use crate::{Resources, Stop, Stopped};
-use bytemuck::Pod;
+use crate::{Lookout, Resources, Stop, Stopped};
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use std::ops::Range;
 
 /// A function from a lane to a value.
@@ -326,8 +327,8 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Rows of a tile: elements at as many positions, of a group of lanes.
-type Tile<T> = [[T; GROUP]; GROUP];
+/// Elements of a tile: rows of those that a group of lanes have at a position.
+const TILE: usize = GROUP * GROUP;
 
 /// Collects `count` lanes that start side by side at the first element of `from`.
 pub(super) fn collect<T: Number>(
@@ -342,19 +343,15 @@ pub(super) fn collect<T: Number>(
         return runs.each(lanes.len, stop, |run, at| from.range(run).load(to.get_mut(at).unwrap_or(&mut [])));
     }
     let mut rows = Offsets::new(&lanes.along, 0);
-    let mut tile: Tile<T> = [[T::ZERO; GROUP]; GROUP];
-    for at in between_looks(lanes.len, stop) {
-        for first in at?.step_by(GROUP) {
-            for row in tile.iter_mut().take(lanes.len - first) {
-                let [at] = rows.next();
-                from.range(at..at + count).load(row);
-            }
-            for (k, to) in to.chunks_exact_mut(lanes.len).take(GROUP).enumerate() {
-                for (to, row) in to.iter_mut().skip(first).zip(&tile) {
-                    row.get(k).into_iter().for_each(|element| *to = *element);
-                }
-            }
+    let (mut tile, size, mut lookout) = ([T::ZERO; TILE], size_of::<T>(), Lookout::new(stop));
+    for first in (0..lanes.len).step_by(GROUP) {
+        let some = GROUP.min(lanes.len - first);
+        for row in tile.chunks_exact_mut(count).take(some) {
+            let [at] = rows.next();
+            from.range(at..at + count).load(row);
         }
+        let to = cast_slice_mut(to.get_mut(first..).unwrap_or(&mut []));
+        matrix::<T>(cast_slice(&tile), count * size, to, lanes.len * size, count, some, &mut lookout)?;
     }
     Ok(())
 }
@@ -377,18 +374,14 @@ fn distribute<T: Number>(
         return runs.each(lanes.len, stop, |run, at| store(from.get(at).unwrap_or(&[]), run.start, run.len()));
     }
     let mut rows = Offsets::new(&lanes.along, 0);
-    let mut tile: Tile<T> = [[T::ZERO; GROUP]; GROUP];
-    for at in between_looks(lanes.len, stop) {
-        for first in at?.step_by(GROUP) {
-            for (k, from) in from.chunks_exact(lanes.len).take(GROUP).enumerate() {
-                for (from, row) in from.iter().skip(first).zip(&mut tile) {
-                    row.get_mut(k).into_iter().for_each(|element| *element = *from);
-                }
-            }
-            for row in tile.iter().take(lanes.len - first) {
-                let [at] = rows.next();
-                store(row, at, count);
-            }
+    let (mut tile, size, mut lookout) = ([T::ZERO; TILE], size_of::<T>(), Lookout::new(stop));
+    for first in (0..lanes.len).step_by(GROUP) {
+        let some = GROUP.min(lanes.len - first);
+        let from = cast_slice(from.get(first..).unwrap_or(&[]));
+        matrix::<T>(from, lanes.len * size, cast_slice_mut(&mut tile), count * size, some, count, &mut lookout)?;
+        for row in tile.chunks_exact(count).take(some) {
+            let [at] = rows.next();
+            store(row, at, count);
         }
     }
     Ok(())
