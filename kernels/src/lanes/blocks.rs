@@ -118,9 +118,10 @@ unsafe fn shares_of_few<const LOG: bool, const VECTORS: usize>(
     }
 }
 
-/// Numbers of lanes that take each step together, so that none waits for its own result, and the most lanes of these.
-const TOGETHER: usize = 1 << 10;
-pub(super) const MOST: usize = TOGETHER / BLOCK;
+/// Numbers of lanes that take each step together, so that none waits for its own result, and the most lanes of these. With
+/// what is written, and read next, they stay in a cache of 32 KiB.
+const TOGETHER: usize = 1 << 11;
+pub(super) const MOST: usize = 32;
 
 /// How many lanes of `len` numbers take each step together.
 #[inline(always)]
