@@ -298,7 +298,9 @@ fn eights(data: &[u8], step: usize, out: &mut [u8], stride: usize, rows: usize, 
             }
         }
     }
-    each::<u32>(data, step, out, stride, 0..whole_rows, whole_columns..columns);
+    if let (Some(data), Some(out)) = (data.get(whole_columns * step..), out.get_mut(whole_columns * 4..)) {
+        tiles::<u32, 4>(turned, data, step, out, stride, whole_rows, columns - whole_columns);
+    }
     each::<u32>(data, step, out, stride, whole_rows..rows, 0..columns);
 }
 

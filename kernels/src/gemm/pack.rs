@@ -9,8 +9,9 @@ use super::place::{Extent, Place};
 use super::quads;
 use super::{Batch, plan::Tiles};
 use crate::cpu::LINE;
-use crate::{Resources, Stopped, lookout, parallel};
-use bytemuck::{cast_slice, cast_slice_mut};
+use crate::permute::matrix;
+use crate::{Lookout, Resources, Stopped, lookout, parallel};
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 /// Maximum number of lanes of a panel.
 pub(super) const MOST_LANES: usize = 32;
@@ -241,16 +242,13 @@ pub(super) fn panel<S: Operand>(
         }
         return;
     }
+    if step == 1 && S::IN_PLACE {
+        return turned(&elements[start * size_of::<S>()..], lane * size_of::<S>(), lanes, to);
+    }
     let mut line = [<S::Sum as Number>::ZERO; STEPS];
     for (at, to) in to.chunks_mut(STEPS * lanes).enumerate() {
         let (start, steps) = (start + at * STEPS * step, to.len() / lanes);
-        let done = match steps {
-            STEPS if step == 1 && S::IN_PLACE && size_of::<S>() == 4 => {
-                fours(&elements[start * 4..], lane * 4, lanes, cast_slice_mut(to))
-            }
-            _ => 0,
-        };
-        for j in done..lanes {
+        for j in 0..lanes {
             let (start, line) = (start + j * lane, &mut line[..steps]);
             if step == 1 {
                 S::widen(from(start, steps), line);
@@ -267,47 +265,13 @@ pub(super) fn panel<S: Operand>(
 }
 
 /// Steps that are packed at once: as many elements as a cache line has.
-pub(super) const STEPS: usize = 16;
+const STEPS: usize = 16;
 
-/// Transposes [`STEPS`] steps of each lane of numbers of 4 bytes: `to[p, j] = from[p * 4 + j * lane]`, four lanes at once.
-/// Returns the number of lanes that are done.
-#[allow(clippy::indexing_slicing)] // as the caller of `panel` promises
-pub(super) fn fours(from: &[u8], lane: usize, lanes: usize, to: &mut [u32]) -> usize {
-    let done = lanes / 4 * 4;
-    for j in (0..done).step_by(4) {
-        let columns: [&[[u8; 16]]; 4] = std::array::from_fn(|c| from[(j + c) * lane..][..STEPS * 4].as_chunks().0);
-        for (at, to) in to.chunks_exact_mut(4 * lanes).enumerate() {
-            for (row, to) in transposed(columns.map(|column| column[at])).iter().zip(to.chunks_exact_mut(lanes)) {
-                to[j..j + 4].copy_from_slice(row);
-            }
-        }
-    }
-    done
-}
-
-#[inline(always)]
-fn transposed(rows: [[u8; 16]; 4]) -> [[u32; 4]; 4] {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::*;
-        let [a, b, c, d] = rows.map(bytemuck::cast::<[u8; 16], __m128i>);
-        // SAFETY: each x86-64 has SSE2.
-        #[allow(unsafe_code, unused_unsafe)]
-        let turned = unsafe {
-            let (low, low_2) = (_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d));
-            let (high, high_2) = (_mm_unpackhi_epi32(a, b), _mm_unpackhi_epi32(c, d));
-            [
-                _mm_unpacklo_epi64(low, low_2),
-                _mm_unpackhi_epi64(low, low_2),
-                _mm_unpacklo_epi64(high, high_2),
-                _mm_unpackhi_epi64(high, high_2),
-            ]
-        };
-        turned.map(bytemuck::cast::<__m128i, [u32; 4]>)
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        let rows = rows.map(bytemuck::cast::<[u8; 16], [u32; 4]>);
-        std::array::from_fn(|j| rows.map(|row| row[j]))
+/// Transposes lanes that are `lane` bytes from each other: `to[p, j]` is the element p of lane j. All of them are within `from`.
+pub(super) fn turned<T: Pod>(from: &[u8], lane: usize, lanes: usize, to: &mut [T]) {
+    let (row, steps) = (lanes * size_of::<T>(), to.len() / lanes);
+    if steps > 0 {
+        let done = matrix::<T>(from, lane, cast_slice_mut(to), row, steps, lanes, &mut Lookout::new(None));
+        debug_assert!(done.is_ok(), "lanes are beyond their elements");
     }
 }

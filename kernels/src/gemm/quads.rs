@@ -13,7 +13,7 @@
 
 use super::number::Number;
 use super::operand::ZeroPoints;
-use super::pack::{STEPS, Side, fours};
+use super::pack::{Side, turned};
 use super::place::Place;
 use super::vectors::{Plain, Vector};
 use crate::cpu::for_each_level;
@@ -71,17 +71,8 @@ fn pack_body(from: &[u8], (step, lane): (usize, usize), (count, lanes): (usize, 
             }
         }
     } else if step == 1 {
-        for (at, to) in full.chunks_mut(STEPS * lanes).enumerate() {
-            let from = &from[at * STEPS * SIZE..];
-            let steps = to.len() / lanes;
-            let done = if steps == STEPS && cfg!(target_endian = "little") { fours(from, lane, lanes, to) } else { 0 };
-            for j in done..lanes {
-                let quads = from[j * lane..][..steps * SIZE].as_chunks().0;
-                for (to, quad) in to[j..].iter_mut().step_by(lanes).zip(quads) {
-                    *to = u32::from_le_bytes(*quad);
-                }
-            }
-        }
+        turned(from, lane, lanes, full);
+        full.iter_mut().for_each(|quad| *quad = u32::from_le(*quad));
     } else {
         for (at, to) in full.iter_mut().enumerate() {
             let start = at / lanes * SIZE * step + at % lanes * lane;
