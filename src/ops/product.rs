@@ -125,7 +125,7 @@ impl<'a, S: Multiply> TailSteps<'a, S> {
         };
         let tail = match tail.filter(|tail| tail.steps.is_some()) {
             Some(tail) => {
-                let beside = tail.beside.iter().map(|k| Ok(call.tensor(*k)?.bytes())).collect::<Result<_>>()?;
+                let beside = tail.beside.iter().map(|k| Ok(call.tensor(*k)?.aligned_bytes())).collect::<Result<_>>()?;
                 let finish = match tail.finish() {
                     Some((adds, activation)) => {
                         let own = tail.beside.first().filter(|_| adds);
