@@ -61,6 +61,35 @@ fn a_model_and_its_optimised_form() {
     assert_eq!((ran.code, ran.last()), (Some(0), "y       is equal bit by bit"), "{ran:?}");
 }
 
+/// Nodes that run as one are compared as one, though images between convolutions are stored in blocks of channels.
+#[test]
+fn images_in_blocks() {
+    let repeated = |tag, numbers: &[u64]| -> Vec<u8> { numbers.iter().flat_map(|x| number(tag, *x)).collect() };
+    let weights = |name: &str, shape: &[u64]| {
+        let count = shape.iter().product::<u64>();
+        let content: Vec<u8> = (0..count).flat_map(|k| ((k * 7 % 23) as f32 / 8.0 - 1.3).to_le_bytes()).collect();
+        bytes(5, &[repeated(1, shape), number(2, 1), bytes(8, name.as_bytes()), bytes(9, &content)].concat())
+    };
+    let sizes: Vec<u8> = [2, 16, 8, 8].into_iter().flat_map(|size| bytes(1, &number(1, size))).collect();
+    let image = bytes(2, &bytes(1, &[number(1, 1), bytes(2, &sizes)].concat()));
+    let parts = [
+        node("Conv", &["x", "v"], "a"),
+        node("Relu", &["a"], "b"),
+        node("Conv", &["b", "w"], "c"),
+        node("Relu", &["c"], "y"),
+        bytes(11, &[bytes(1, b"x"), image].concat()),
+        weights("v", &[20, 16, 3, 3]),
+        weights("w", &[4, 20, 1, 1]),
+    ];
+    let bench = Bench::new(&model(&parts.concat(), &[], 14));
+    for arguments in [&["--random"][..], &["--random", "--fast-math"]] {
+        let ran = onnxref([&["compare", &bench.text("model.onnx")], arguments].concat());
+        let text = "2 values with the same name: 2 equal bit by bit, 0 within the tolerance, 0 different\n";
+        assert!(ran.out.starts_with(text), "{ran:?}");
+        assert_eq!((ran.code, ran.last()), (Some(0), "y       is equal bit by bit"), "{ran:?}");
+    }
+}
+
 #[test]
 fn places_of_nan() {
     let bench = Bench::new(&chain("Abs"));

@@ -22,7 +22,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Values of the same name, in the same calls and subgraphs, are compared in the order of B; outputs
-also by position. Without B, the model is compared with itself without optimisation, bit by bit.
+also by position. Without B, the model is compared with itself without optimisation, bit by bit:
+of nodes that run as one, the values of the last.
 
 Example:
   onnxref compare before.onnx after.onnx --random --set batch=2
@@ -124,11 +125,12 @@ impl Arguments {
     ) -> Result<Found, Failure> {
         let mut found = Found { sides: ["A", "B"], known: known.len(), ..Found::default() };
         let inputs = feeds.iter().cloned().collect();
-        let ran =
-            watch::run(model, inputs, &self.running.cancel(), self.running.loading.fast_math, |node, trips, given| {
-                let mut given = given.iter().enumerate();
-                given.try_for_each(|(k, (name, got))| found.add(trips.path(node, k, name)?, got, &known, tolerance))
-            });
+        // What optimisation changes is how nodes run as one.
+        let whole = self.b.is_none() || self.running.loading.fast_math;
+        let ran = watch::run(model, inputs, &self.running.cancel(), whole, |node, trips, given| {
+            let mut given = given.iter().enumerate();
+            given.try_for_each(|(k, (name, got))| found.add(trips.path(node, k, name)?, got, &known, tolerance, whole))
+        });
         let got = ran.map_err(Failure::run)?;
         if let Some(outputs) = outputs {
             found.outputs = compare_outputs(&got, outputs, tolerance);
@@ -167,6 +169,31 @@ fn compare_outputs(got: &Outputs, want: &Outputs, tolerance: Tolerance) -> Vec<(
     };
     let lost = want.iter().filter(|(name, _)| !by_position && got.get(name).is_none());
     got.iter().enumerate().map(of).chain(lost.map(|(name, _)| (name.to_string(), None))).collect()
+}
+
+/// Channels of a block.
+const CHANNELS: usize = 16;
+
+/// What is stored in blocks of channels, in the form of another value: `None` unless it is `[N, C / 16, .., 16]` of the
+/// other's `[N, C, ..]`.
+fn in_planes(blocks: &Value, like: &Value) -> Option<Value> {
+    let (blocks, like) = (blocks.tensor().ok()?, like.tensor().ok()?);
+    let &[images, channels, ref places @ ..] = like.shape() else { return None };
+    let &[ref shape @ .., CHANNELS] = blocks.shape() else { return None };
+    let (dtype, size) = (blocks.dtype(), blocks.dtype().size());
+    if dtype != like.dtype() || *shape != *[&[images, channels.div_ceil(CHANNELS)], places].concat() {
+        return None;
+    }
+    let block: usize = places.iter().product::<usize>() * CHANNELS * size;
+    let image = channels.div_ceil(CHANNELS) * block;
+    let mut planes = Vec::with_capacity(like.bytes().len());
+    for image in blocks.bytes().chunks_exact(image.max(1)) {
+        for channel in 0..channels {
+            let block = image.get(channel / CHANNELS * block..)?.get(..block)?;
+            block.chunks_exact(size).skip(channel % CHANNELS).step_by(CHANNELS).for_each(|x| planes.extend(x));
+        }
+    }
+    Some(Tensor::new(dtype, like.shape(), planes).ok()?.into())
 }
 
 /// Maximum memory of the values of subgraphs that are kept: a Loop gives them again in each trip.
@@ -279,13 +306,22 @@ impl Nan {
 }
 
 impl Found {
-    /// Compares a value with the known one of its path.
-    fn add(&mut self, path: ValuePath, got: &Value, known: &Known, tolerance: Tolerance) -> onnxref::Result<()> {
+    /// Compares a value with the known one of its path. It may be stored in blocks if nodes run as one.
+    fn add(
+        &mut self,
+        path: ValuePath,
+        got: &Value,
+        known: &Known,
+        tolerance: Tolerance,
+        whole: bool,
+    ) -> onnxref::Result<()> {
         let Some(want) = known.get(&path, got) else {
             self.alone += 1;
             return Ok(());
         };
         let want = want.map_err(|why| Error::new(Kind::Io, why))?;
+        let planes = if whole { in_planes(got, &want) } else { None };
+        let got = planes.as_ref().unwrap_or(got);
         let compared = Compared::new(got, &want, tolerance);
         self.nan.add(&path, got, &want);
         self.equal.insert(path.clone(), compared.equal);
@@ -312,6 +348,30 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onnxref::DType;
+
+    fn value(shape: &[usize], numbers: Vec<u8>) -> Value {
+        Tensor::new(DType::Uint8, shape, numbers).unwrap().into()
+    }
+
+    #[test]
+    fn blocks_are_planes_of_their_channels() {
+        // The number of a channel and of a place, for two images; channels from 20 on are nobody's.
+        let number = |image: usize, channel: usize, place: usize| (image * 100 + channel * 3 + place) as u8;
+        let (mut planes, mut blocks) = (Vec::new(), Vec::new());
+        for image in 0..2 {
+            (0..60).for_each(|at| planes.push(number(image, at / 3, at % 3)));
+            (0..96).for_each(|at| blocks.push(number(image, at / 48 * 16 + at % 16, at / 16 % 3)));
+        }
+        let (planes, blocks) = (value(&[2, 20, 3], planes), value(&[2, 2, 3, 16], blocks));
+        assert_eq!(in_planes(&blocks, &planes), Some(planes.clone()));
+        // None of them is in blocks of the other.
+        for other in [&planes, &value(&[2, 2, 3, 8], vec![0; 96]), &value(&[2, 3, 3, 16], vec![0; 288])] {
+            assert_eq!(in_planes(other, &planes), None);
+        }
+        let none = value(&[0, 20, 3], vec![]);
+        assert_eq!(in_planes(&value(&[0, 2, 3, 16], vec![]), &none), Some(none.clone()));
+    }
 
     #[test]
     fn the_first_values_have_room() {
