@@ -128,7 +128,7 @@ const SEARCHED: usize = 1 << 12;
 const ABREAST: usize = 4;
 
 /// Elements of a block: rows of [`PARTIALS`] columns, whose extremes are compared with those before.
-const SOME: usize = 4 * PARTIALS;
+pub(super) const SOME: usize = 4 * PARTIALS;
 
 for_each_level! {
     /// The places of the extremes of at most [`ABREAST`] lanes, one behind the other, of [`SOME`] elements or more.

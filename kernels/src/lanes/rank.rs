@@ -1,9 +1,10 @@
 //! The first elements of a lane in the order of their size, and their indices.
 
 use super::pick::Pick;
+use super::places::{IndexOf, SOME};
 use super::reduce::between_looks;
 use super::reductions::Extreme;
-use super::{Fold, Number};
+use super::{Fold, Measure, Number};
 use crate::{Stop, Stopped, lookout};
 
 /// The elements from the extreme on, as many as there is room for; of equal ones the first come first.
@@ -15,6 +16,23 @@ impl<T: Number, const LEAST: bool> Pick<T> for First<T, LEAST> {
     type Beside = i64;
 
     fn of(&self, lane: &[T], values: &mut [T], indices: &mut [i64], stop: Option<&Stop>) -> Result<(), Stopped> {
+        if let ([value], [index]) = (&mut *values, &mut *indices)
+            && lane.len() >= SOME
+        {
+            IndexOf { last: false, extreme: self.0 }.each(lane.len(), lane, std::slice::from_mut(index), stop)?;
+            *value = lane.get(*index as usize).copied().unwrap_or(T::ZERO);
+            // NaN is the greatest, but has the place of the least as well.
+            if !LEAST || !value.is_nan() {
+                return Ok(());
+            }
+        }
+        self.some(lane, values, indices, stop)
+    }
+}
+
+impl<T: Number, const LEAST: bool> First<T, LEAST> {
+    #[inline(never)] // its loops would become slower
+    fn some(&self, lane: &[T], values: &mut [T], indices: &mut [i64], stop: Option<&Stop>) -> Result<(), Stopped> {
         let room = values.len().min(indices.len()).min(lane.len());
         // One is found sooner without keys.
         if room == 1 || T::ONE.rank().is_none() || u32::try_from(lane.len()).is_err() {
@@ -186,13 +204,18 @@ mod tests {
         let lane = [1.0, f32::NAN, 3.0, f32::NAN, -0.0, 0.0, f32::INFINITY];
         assert_eq!(first(<f32 as Ordered<f32>>::extreme::<false>(), &lane, 7), [1, 3, 6, 2, 0, 4, 5]);
         assert_eq!(first(<f32 as Ordered<f32>>::extreme::<true>(), &lane, 7), [4, 5, 0, 2, 6, 1, 3]);
+        // One of many is searched for in another way.
+        let mut lane = vec![2.0; 150];
+        (lane[9], lane[7], lane[140], lane[141]) = (f32::NAN, f32::NAN, -7.0, -7.0);
+        assert_eq!(first(<f32 as Ordered<f32>>::extreme::<false>(), &lane, 1), [7]);
+        assert_eq!(first(<f32 as Ordered<f32>>::extreme::<true>(), &lane, 1), [140]);
     }
 
     /// Numbers of four bytes and of eight are put in order in two ways.
     #[test]
     fn all_numbers() {
         let wide: Vec<f64> =
-            (0..50).map(|k| [-1.5, f64::NAN, 0.0, -0.0, 7e30, -f64::INFINITY, 3.25][k * k % 7]).collect();
+            (0..150).map(|k| [-1.5, f64::NAN, 0.0, -0.0, 7e30, -f64::INFINITY, 3.25][k * k % 7]).collect();
         let floats: Vec<f32> = wide.iter().map(|x| *x as f32).collect();
         let whole: Vec<i64> = wide.iter().map(|x| *x as i64).collect();
         let short: Vec<i16> = floats.iter().map(|x| *x as i16).collect();
