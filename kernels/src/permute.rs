@@ -5,7 +5,7 @@ use super::copy::{Axis, Dim, Map, Path, Plan, Source, Walk};
 use super::cpu::level;
 use super::cpu::{for_each_level, prefetch};
 use super::{Lookout, Resources, Stopped, parallel, volume};
-use bytemuck::Pod;
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -121,6 +121,20 @@ pub(super) fn matrix<T: Pod>(
         strip::<T>(data, step, out, stride, rows, columns);
     }
     Ok(())
+}
+
+/// As [`matrix`], of elements in the place of bytes.
+pub(super) fn turn<T: Pod>(
+    data: &[T],
+    step: usize,
+    out: &mut [T],
+    stride: usize,
+    rows: usize,
+    columns: usize,
+    lookout: &mut Lookout<'_>,
+) -> Result<(), Stopped> {
+    let unit = size_of::<T>();
+    matrix::<T>(cast_slice(data), step * unit, cast_slice_mut(out), stride * unit, rows, columns, lookout)
 }
 
 for_each_level! {

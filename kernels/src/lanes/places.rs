@@ -7,9 +7,8 @@ use super::sums::Partial;
 use super::{Fold, Map, Measure, Number, Order, Ordered};
 use crate::cpu::{for_avx2, for_each_level};
 use crate::lookout::look;
-use crate::permute::matrix;
+use crate::permute::turn;
 use crate::{Lookout, Stop, Stopped};
-use bytemuck::{cast_slice, cast_slice_mut};
 
 /// The place of the greatest or least element: NaN equals NaN here.
 #[derive(Debug)]
@@ -92,9 +91,8 @@ fn index_turned<E: Order<T>, T: Number, const ROWS: usize>(
     indices: &mut [i64],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
-    let (mut rows, size) = ([[T::ZERO; TOGETHER]; ROWS], size_of::<T>());
-    let (data, out) = (cast_slice(lanes), cast_slice_mut(&mut rows));
-    matrix::<T>(data, len * size, out, TOGETHER * size, len, indices.len(), &mut Lookout::new(stop))?;
+    let mut rows = [[T::ZERO; TOGETHER]; ROWS];
+    turn(lanes, len, rows.as_flattened_mut(), TOGETHER, len, indices.len(), &mut Lookout::new(stop))?;
     index_columns(how, rows.get(..len).ok_or(Stopped::Misfit)?, indices);
     Ok(())
 }

@@ -6,10 +6,10 @@ use super::{Lanes, Number, Stored};
 use crate::cpu::for_each_level;
 use crate::lookout;
 use crate::parallel::{self, Benches};
-use crate::permute::matrix;
+use crate::permute::turn;
 use crate::positions::{Dim, Offsets};
 use crate::{Lookout, Resources, Stop, Stopped};
-use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use bytemuck::Pod;
 use std::ops::Range;
 
 /// A function from a lane to a value.
@@ -343,15 +343,14 @@ pub(super) fn collect<T: Number>(
         return runs.each(lanes.len, stop, |run, at| from.range(run).load(to.get_mut(at).unwrap_or(&mut [])));
     }
     let mut rows = Offsets::new(&lanes.along, 0);
-    let (mut tile, size, mut lookout) = ([T::ZERO; TILE], size_of::<T>(), Lookout::new(stop));
+    let (mut tile, mut lookout) = ([T::ZERO; TILE], Lookout::new(stop));
     for first in (0..lanes.len).step_by(GROUP) {
         let some = GROUP.min(lanes.len - first);
         for row in tile.chunks_exact_mut(count).take(some) {
             let [at] = rows.next();
             from.range(at..at + count).load(row);
         }
-        let to = cast_slice_mut(to.get_mut(first..).unwrap_or(&mut []));
-        matrix::<T>(cast_slice(&tile), count * size, to, lanes.len * size, count, some, &mut lookout)?;
+        turn(&tile, count, to.get_mut(first..).unwrap_or(&mut []), lanes.len, count, some, &mut lookout)?;
     }
     Ok(())
 }
@@ -374,11 +373,10 @@ fn distribute<T: Number>(
         return runs.each(lanes.len, stop, |run, at| store(from.get(at).unwrap_or(&[]), run.start, run.len()));
     }
     let mut rows = Offsets::new(&lanes.along, 0);
-    let (mut tile, size, mut lookout) = ([T::ZERO; TILE], size_of::<T>(), Lookout::new(stop));
+    let (mut tile, mut lookout) = ([T::ZERO; TILE], Lookout::new(stop));
     for first in (0..lanes.len).step_by(GROUP) {
         let some = GROUP.min(lanes.len - first);
-        let from = cast_slice(from.get(first..).unwrap_or(&[]));
-        matrix::<T>(from, lanes.len * size, cast_slice_mut(&mut tile), count * size, some, count, &mut lookout)?;
+        turn(from.get(first..).unwrap_or(&[]), lanes.len, &mut tile, count, some, count, &mut lookout)?;
         for row in tile.chunks_exact(count).take(some) {
             let [at] = rows.next();
             store(row, at, count);
