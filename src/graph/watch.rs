@@ -62,7 +62,8 @@ pub trait Watch {
     /// By default its nodes run one after the other, each watched.
     ///
     /// Watched as one, nodes give values in the form that they are stored in: images between convolutions may be in blocks
-    /// of channels, `[N, C / 16, H, W, 16]` in the place of `[N, C, H, W]`. Otherwise all values are as the model says.
+    /// of channels, `[N, C / 16, H, W, 16]` in the place of `[N, C, H, W]`, with 128 added to each int8, modulo 256. Otherwise
+    /// all values are as the model says.
     fn whole(&self) -> bool {
         false
     }

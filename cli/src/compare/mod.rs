@@ -13,7 +13,7 @@ use crate::recorded::Recorded;
 use crate::{Global, print, watch};
 use clap::Args;
 use onnxref::conformance::Tolerance;
-use onnxref::{Error, Kind, LoadOptions, Model, Outputs, Scalar, Tensor, Value, quote};
+use onnxref::{DType, Error, Kind, LoadOptions, Model, Outputs, Scalar, Tensor, Value, quote};
 use onnxref_view::{grouped, totals};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -175,7 +175,7 @@ fn compare_outputs(got: &Outputs, want: &Outputs, tolerance: Tolerance) -> Vec<(
 const CHANNELS: usize = 16;
 
 /// What is stored in blocks of channels, in the form of another value: `None` unless it is `[N, C / 16, .., 16]` of the
-/// other's `[N, C, ..]`.
+/// other's `[N, C, ..]`. An int8 has 128 added to it there, modulo 256.
 fn in_planes(blocks: &Value, like: &Value) -> Option<Value> {
     let (blocks, like) = (blocks.tensor().ok()?, like.tensor().ok()?);
     let &[images, channels, ref places @ ..] = like.shape() else { return None };
@@ -192,6 +192,9 @@ fn in_planes(blocks: &Value, like: &Value) -> Option<Value> {
             let block = image.get(channel / CHANNELS * block..)?.get(..block)?;
             block.chunks_exact(size).skip(channel % CHANNELS).step_by(CHANNELS).for_each(|x| planes.extend(x));
         }
+    }
+    if dtype == DType::Int8 {
+        planes.iter_mut().for_each(|byte| *byte ^= 0x80);
     }
     Some(Tensor::new(dtype, like.shape(), planes).ok()?.into())
 }
@@ -348,10 +351,13 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onnxref::DType;
+
+    fn of(dtype: DType, shape: &[usize], numbers: Vec<u8>) -> Value {
+        Tensor::new(dtype, shape, numbers).unwrap().into()
+    }
 
     fn value(shape: &[usize], numbers: Vec<u8>) -> Value {
-        Tensor::new(DType::Uint8, shape, numbers).unwrap().into()
+        of(DType::Uint8, shape, numbers)
     }
 
     #[test]
@@ -363,6 +369,8 @@ mod tests {
             (0..60).for_each(|at| planes.push(number(image, at / 3, at % 3)));
             (0..96).for_each(|at| blocks.push(number(image, at / 48 * 16 + at % 16, at / 16 % 3)));
         }
+        let signed = of(DType::Int8, &[2, 20, 3], planes.iter().map(|byte| byte ^ 0x80).collect());
+        assert_eq!(in_planes(&of(DType::Int8, &[2, 2, 3, 16], blocks.clone()), &signed), Some(signed));
         let (planes, blocks) = (value(&[2, 20, 3], planes), value(&[2, 2, 3, 16], blocks));
         assert_eq!(in_planes(&blocks, &planes), Some(planes.clone()));
         // None of them is in blocks of the other.
