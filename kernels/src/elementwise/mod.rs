@@ -12,7 +12,7 @@ pub use rows::{
     select, test_row, to_f64,
 };
 
-use super::cpu::for_each_level;
+use super::cpu::{LINE, for_each_level, prefetch};
 use super::positions::{self, Dim, Dims, Rows};
 use super::{Resources, Stopped, parallel};
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
@@ -30,6 +30,9 @@ pub struct Operand<'a> {
 
 /// Minimum length of rows that are read where they stand.
 const SHORT: usize = 512;
+
+/// Minimum bytes of a part of the output that is copied from memory, not from a cache, before it is written.
+const FAR: usize = 1 << 20;
 
 /// Calls `row` with parts of `out` and the operands' elements for it, until `out` is written. An element takes the time of
 /// `cost` simple ones.
@@ -113,6 +116,7 @@ impl<const N: usize> Part<'_, N> {
     fn rows(&self, mut out: &mut [u8], tile: usize, mut buffers: [&mut [u8]; N]) {
         // The step of an operand in a row is 0 or 1, because operands are dense.
         let mut walk = Rows::new(self.dims, self.first);
+        let is_far = out.len() >= FAR && self.operands.iter().any(|operand| operand.bytes.is_none());
         while !out.is_empty() {
             let (bases, left) = walk.next();
             let (mut segment, rest) = out.split_at_mut((left * self.size).min(out.len()));
@@ -134,6 +138,12 @@ impl<const N: usize> Part<'_, N> {
             let most = if reads.contains(&Read::Buffer) { tile } else { count };
             while !segment.is_empty() {
                 let (now, rest) = segment.split_at_mut((most * self.size).min(segment.len()));
+                // The next tile is on its way while this one is computed.
+                if is_far {
+                    for line in (0..now.len().min(rest.len())).step_by(LINE) {
+                        prefetch(rest, line);
+                    }
+                }
                 self.call(&mut reads, &mut buffers, now);
                 segment = rest;
             }
