@@ -4,7 +4,7 @@
 use super::fold::{ABREAST, Rows, fold_lanes, fold_rows};
 use super::reduce::{BETWEEN_LOOKS, Parts, TOGETHER, between_looks, looking_every};
 use super::reductions::Added;
-use super::sums::{Partial, Total};
+use super::sums::{Pair, Partial, Total};
 use super::walk::{GROUP, map_each};
 use super::{Floating, Fold, Map, MapSome, Measure, Number};
 use crate::cpu::for_each_level;
@@ -255,27 +255,36 @@ fn peaks<T: Floating, const LANES: usize>(len: usize, lanes: &[T], stop: Option<
 
 /// `log(sum of exp(lane))`, in double precision
 #[derive(Debug)]
-pub struct LogSumExp;
+pub struct LogSumExp {
+    /// Sums have twice the bits of an `f64`, for results of as many.
+    pub wide: bool,
+}
 
 impl Measure<f64> for LogSumExp {
     type Value = f64;
 
     fn each(&self, len: usize, lanes: &[f64], logs: &mut [f64], stop: Option<&Stop>) -> Result<(), Stopped> {
-        log_sums(len, lanes, logs, stop)
+        if self.wide { log_sums::<Pair>(len, lanes, logs, stop) } else { log_sums::<f64>(len, lanes, logs, stop) }
     }
 }
 
 for_each_level! {
-    fn log_sums<>(len: usize, lanes: &[f64], logs: &mut [f64], stop: Option<&Stop>) -> Result<(), Stopped> = log_sums_body;
+    fn log_sums<P: Total<f64>>(len: usize, lanes: &[f64], logs: &mut [f64], stop: Option<&Stop>) -> Result<(), Stopped>
+        = log_sums_body::<P>;
 }
 
 #[inline(always)]
-fn log_sums_body(len: usize, lanes: &[f64], logs: &mut [f64], stop: Option<&Stop>) -> Result<(), Stopped> {
+fn log_sums_body<P: Total<f64>>(
+    len: usize,
+    lanes: &[f64],
+    logs: &mut [f64],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
     for (k, log_sum) in logs.iter_mut().enumerate() {
         let lane = lanes.get(k * len..(k + 1) * len).unwrap_or(&[]);
         let [max] = peaks(len, lane, stop)?;
         let max = if max.is_finite() { max } else { 0.0 };
-        let [sum] = fold_lanes(&SumExp { max }, len, lane, stop)?;
+        let [sum] = fold_lanes(&SumExp { max, sum: PhantomData::<P> }, len, lane, stop)?;
         *log_sum = log(sum.value()) + max;
     }
     Ok(())
@@ -306,19 +315,20 @@ impl<T: Floating> Fold<T> for Peak {
 }
 
 /// The sum of `exp(x - max)`.
-struct SumExp<T> {
-    max: T,
+struct SumExp<P> {
+    max: f64,
+    sum: PhantomData<P>,
 }
 
-impl<T: Floating> Fold<T> for SumExp<T> {
-    type Partial = T::Sum;
+impl<P: Total<f64>> Fold<f64> for SumExp<P> {
+    type Partial = P;
 
     #[inline(always)]
-    fn counts(&self, element: T) -> T {
+    fn counts(&self, element: f64) -> f64 {
         exp(element - self.max)
     }
     #[inline(always)]
-    fn add(&self, sum: T::Sum, element: T) -> T::Sum {
-        sum.add(element.precise())
+    fn add(&self, sum: P, element: f64) -> P {
+        sum.add(element)
     }
 }

@@ -73,7 +73,8 @@ impl LogLikelihood {
             let lanes = Lanes::new(shape, |at| at == 1);
             let sums = log_sums.insert(call.scratch::<f64>(count)?).elements_mut::<f64>();
             let mut room = call.scratch::<f64>(lanes.scratch_to_measure::<S, f64>(call.threads()))?;
-            lanes::measure(&LogSumExp, from, &lanes, room.elements_mut(), sums, resources)?;
+            let log_sum = LogSumExp { wide: dtype.size() == 8 };
+            lanes::measure(&log_sum, from, &lanes, room.elements_mut(), sums, resources)?;
         }
         let labelled = Labelled {
             scores: from,

@@ -219,7 +219,8 @@ fn magnitudes(lanes: &Lanes, dtype: DType, data: &[u8], out: &mut [u8], resource
 /// In double precision, as the standard's function body.
 fn log_sum_exp(call: &Call<'_>, lanes: &Lanes, output: &mut NewTensor) -> Result<()> {
     let data = call.tensor(0)?;
-    by_type!(exact, data.dtype(), S as _T => measured::<S, S, f64, _>(call, data, lanes, &lanes::LogSumExp, output))
+    let log_sum = lanes::LogSumExp { wide: data.dtype().size() == 8 };
+    by_type!(exact, data.dtype(), S as _T => measured::<S, S, f64, _>(call, data, lanes, &log_sum, output))
 }
 
 #[cfg(test)]
