@@ -141,8 +141,8 @@ pub(super) fn make_ends<const LOG: bool>(sums: &mut [f64; MOST], lanes: usize) {
 macro_rules! shares_by_steps {
     ($features:literal) => {
         /// # Safety
-        /// `count` lanes of `len` numbers, a block or more, can be read from `from` and written to `to`: the same ones, or
-        /// others. The processor has these features.
+        /// `count` lanes of `len` numbers, a block or more, can be read from `from` and written to `to`: the same ones, which
+        /// give no logarithms, or others. The processor has these features.
         #[target_feature(enable = $features)]
         pub(super) unsafe fn shares_of<const LOG: bool>(from: *const f32, to: *mut f32, len: usize, count: usize) {
             let (mut peaks, mut ends, most) = ([0.0; MOST], [0.0; MOST], abreast(len));

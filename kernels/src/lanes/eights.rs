@@ -6,7 +6,6 @@
 use super::blocks::{BLOCK, MOST, abreast, make_ends, shares_by_steps, steps};
 use crate::functions::exp_of_16;
 use std::arch::x86_64::*;
-use std::slice;
 
 type Block = [__m256; 4];
 
@@ -85,14 +84,15 @@ unsafe fn scale_by(numbers: *mut f32, len: usize, scale: f32) {
 /// Writes x - peak - log, rounded once.
 ///
 /// # Safety
-/// `len` numbers can be read, and written elsewhere.
+/// `len` numbers can be read, and written.
 #[target_feature(enable = "avx2,bmi2,fma")]
 #[inline]
 unsafe fn lower(from: *const f32, to: *mut f32, len: usize, peak: f32, log: f64) {
     // SAFETY: the caller's.
-    let (from, to) = unsafe { (slice::from_raw_parts(from, len), slice::from_raw_parts_mut(to, len)) };
-    for (to, &x) in to.iter_mut().zip(from) {
-        *to = (f64::from(x) - f64::from(peak) - log) as f32;
+    unsafe {
+        for at in 0..len {
+            to.add(at).write((f64::from(from.add(at).read()) - f64::from(peak) - log) as f32);
+        }
     }
 }
 
