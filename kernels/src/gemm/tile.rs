@@ -66,6 +66,24 @@ pub(super) enum Start {
     Block,
 }
 
+/// How rows of `a` are read: a step from anywhere to anywhere, elements of a row one after the other, or those of a step.
+const ANY: usize = 0;
+const LINES: usize = 1;
+const PACKED: usize = 2;
+
+/// Steps that are taken together, with few instructions beside their multiplications: another thread may share the core.
+const TOGETHER: usize = 4;
+
+/// Lines to be fetched for steps that are taken together: as many as they read, or half as many.
+const fn together_lines<T>(columns: usize, a: usize, later: bool) -> usize {
+    let lines = (columns * size_of::<T>()).div_ceil(LINE);
+    match a {
+        ANY => lines,
+        _ if later => lines * TOGETHER,
+        _ => lines * TOGETHER / 2,
+    }
+}
+
 /// Maximum rows of a tile.
 const MOST: usize = 12;
 
@@ -91,16 +109,26 @@ unsafe fn tile<V: Vector, const HEIGHT: usize>(tile: &Tile<V::Of>) {
 unsafe fn by_columns<V: Vector, const M: usize>(tile: &Tile<V::Of>) {
     // SAFETY: the caller's.
     unsafe {
+        let a = match (tile.a_row, tile.a_step) {
+            _ if tile.b_step != 2 * V::COUNT => ANY,
+            (1, step) if step == M => PACKED,
+            (_, 1) => LINES,
+            _ => ANY,
+        };
         if tile.columns == 1 {
-            sums::<V::One, M, 1, true, false>(tile);
+            sums::<V::One, M, 1, true, ANY, false>(tile);
         } else if tile.columns <= V::COUNT {
-            sums::<V, M, 1, false, false>(tile);
+            sums::<V, M, 1, false, ANY, false>(tile);
         } else if tile.columns < 2 * V::COUNT {
-            sums::<V, M, 2, false, false>(tile);
-        } else if tile.later {
-            sums::<V, M, 2, true, true>(tile);
+            sums::<V, M, 2, false, ANY, false>(tile);
         } else {
-            sums::<V, M, 2, true, false>(tile);
+            match (a, tile.later) {
+                (PACKED, true) => sums::<V, M, 2, true, PACKED, true>(tile),
+                (PACKED, false) => sums::<V, M, 2, true, PACKED, false>(tile),
+                (LINES, true) => sums::<V, M, 2, true, LINES, true>(tile),
+                (LINES, false) => sums::<V, M, 2, true, LINES, false>(tile),
+                _ => sums::<V, M, 2, true, ANY, false>(tile),
+            }
         }
     }
 }
@@ -110,8 +138,15 @@ unsafe fn by_columns<V: Vector, const M: usize>(tile: &Tile<V::Of>) {
 /// # Safety
 /// See [`Tile`] and [`Vector`].
 #[inline(always)]
-unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, const LATER: bool>(tile: &Tile<V::Of>) {
-    let Tile { steps, a_row, a_step, b_step, out_row, next_step, .. } = *tile;
+unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, const A: usize, const LATER: bool>(
+    tile: &Tile<V::Of>,
+) {
+    let Tile { steps, mut a_row, mut a_step, mut b_step, out_row, next_step, .. } = *tile;
+    let together = if A == ANY { 1 } else { TOGETHER };
+    if A != ANY {
+        (a_row, a_step) = if A == PACKED { (1, M) } else { (a_row, 1) };
+        b_step = W * V::COUNT;
+    }
     let last = tile.columns - (W - 1) * V::COUNT;
     // SAFETY: the caller's. Pointers that no step reads may be anywhere. No tile has more than `MOST` rows.
     unsafe {
@@ -132,21 +167,34 @@ unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, cons
                     }
                 }
             }
-            for _ in 0..left.min(BLOCK) {
-                fetch::<LATER, _>(next);
-                fetch::<LATER, _>(next.cast::<u8>().wrapping_add(LINE));
-                let mut row = [V::zero(); W];
-                for (j, row) in row.iter_mut().enumerate() {
-                    *row = load(b, j);
-                }
-                for (i, sums) in sums.iter_mut().enumerate() {
-                    let a = V::splat(a.get_unchecked(i / 4).add(i % 4 * a_row));
-                    for (sum, b) in sums.iter_mut().zip(row) {
-                        *sum = a.mul_add(b, *sum);
+            let now = left.min(BLOCK);
+            macro_rules! step {
+                () => {{
+                    let mut row = [V::zero(); W];
+                    for (j, row) in row.iter_mut().enumerate() {
+                        *row = load(b, j);
                     }
+                    for (i, sums) in sums.iter_mut().enumerate() {
+                        let a = V::splat(a.get_unchecked(i / 4).add(i % 4 * a_row));
+                        for (sum, b) in sums.iter_mut().zip(row) {
+                            *sum = a.mul_add(b, *sum);
+                        }
+                    }
+                    a = a.map(|a| a.wrapping_add(a_step));
+                    b = b.wrapping_add(b_step);
+                }};
+            }
+            for _ in 0..now / together {
+                for line in 0..const { together_lines::<V::Of>(W * V::COUNT, A, LATER) } {
+                    fetch::<LATER, _>(next.wrapping_byte_add(line * LINE));
                 }
-                a = a.map(|a| a.wrapping_add(a_step));
-                (b, next) = (b.wrapping_add(b_step), next.wrapping_add(next_step));
+                for _ in 0..together {
+                    step!();
+                }
+                next = next.wrapping_add(together * next_step);
+            }
+            for _ in 0..now % together {
+                step!();
             }
             let ends = left <= BLOCK && !tile.bias.is_null();
             for (i, sums) in sums.iter_mut().enumerate() {

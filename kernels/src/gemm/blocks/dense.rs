@@ -290,6 +290,7 @@ impl DensePlan<'_> {
         let (before, count) = band.among(row);
         let (before, count) = (before * across, count * across);
         let next = Next::among(count, filters, group.weights.as_ptr().wrapping_add(next * filters));
+        let share = filters * steps.len() / count;
         let (seen, line) = (self.grid.across(row), band.line(row));
         for (at, places) in tiles(band.columns.clone(), most).enumerate() {
             let picked = match &self.picks {
@@ -311,7 +312,7 @@ impl DensePlan<'_> {
                     offsets,
                     weights: group.weights.as_ptr().add(weights),
                     steps: own,
-                    next: next.from((before + at) * filters * steps.len() / count),
+                    next: next.from((before + at) * share),
                     first: steps.start == 0,
                     bias: if is_last && bias.is_some() { group.bias.as_ptr() } else { std::ptr::null() },
                     beside: finish.beside.map_or(std::ptr::null(), |beside| beside.as_ptr().add(place)),
@@ -389,7 +390,8 @@ struct Task<'a> {
 
 /// Divides neighbours into tiles of nearly the same size, at most `most`.
 pub(super) fn tiles(all: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
-    let (len, count) = (all.len(), all.len().div_ceil(most.max(1)));
-    let start = move |at: usize| all.start + at * (len / count) + at.min(len % count);
+    let count = all.len().div_ceil(most.max(1));
+    let (len, longer) = (all.len() / count.max(1), all.len() % count.max(1));
+    let start = move |at: usize| all.start + at * len + at.min(longer);
     (0..count).map(move |at| start(at)..start(at + 1))
 }

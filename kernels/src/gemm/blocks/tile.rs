@@ -53,6 +53,12 @@ impl Next {
         Next { first: weights, pause: CHANNELS / of_step - 1 }
     }
 
+    /// Lines that so many steps fetch which are taken together, if they fetch any.
+    #[inline(always)]
+    fn lines(self, together: usize) -> usize {
+        (together >> self.pause.count_ones().min(usize::BITS - 1)).max(1)
+    }
+
     /// From a weight on.
     pub(super) fn from(self, weight: usize) -> Next {
         Next { first: self.first.wrapping_add(weight), ..self }
@@ -67,6 +73,10 @@ pub(super) type Sums = unsafe fn(&Tile);
 
 /// Vectors of channels of a block.
 pub(super) trait Lanes: Vector<Of = f32> {
+    /// Steps that are taken together, a power of 2: where tiles have few places, with few instructions beside the multiplications, for
+    /// another thread may share the core.
+    const TOGETHER: usize;
+
     /// The number at `from` for the first [`HALF`] channels of a block, and the one as many further on for the others.
     ///
     /// # Safety
@@ -188,26 +198,40 @@ unsafe fn sums<V: Lanes, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
     // SAFETY: the caller's.
     unsafe {
         let (mut sums, mut next) = ([[V::zero(); W]; R], tile.next.first);
-        for step in 0..tile.steps {
-            if step & tile.next.pause == 0 {
-                fetch::<true, _>(next);
-                next = next.wrapping_add(CHANNELS);
-            }
-            let (offset, number) = match S::PICKS {
-                true => (*tile.offsets.add(2 * step), *tile.offsets.add(2 * step + 1) as usize),
-                false => (*tile.offsets.add(step), step),
-            };
-            let image = tile.image.add(offset as usize);
-            let mut weights = [V::zero(); W];
-            for (at, weights) in weights.iter_mut().enumerate() {
-                *weights = V::load(tile.weights.add((number * W + at) * V::COUNT));
-            }
-            for (place, sums) in sums.iter_mut().enumerate() {
-                let image = image.add(place * S::DISTANCE);
-                for (at, (sum, weights)) in sums.iter_mut().zip(weights).enumerate() {
-                    *sum = weights.mul_add(S::load(image, at * V::COUNT), *sum);
+        macro_rules! step {
+            ($step:expr) => {{
+                let step = $step;
+                let (offset, number) = match S::PICKS {
+                    true => (*tile.offsets.add(2 * step), *tile.offsets.add(2 * step + 1) as usize),
+                    false => (*tile.offsets.add(step), step),
+                };
+                let image = tile.image.add(offset as usize);
+                let mut weights = [V::zero(); W];
+                for (at, weights) in weights.iter_mut().enumerate() {
+                    *weights = V::load(tile.weights.add((number * W + at) * V::COUNT));
+                }
+                for (place, sums) in sums.iter_mut().enumerate() {
+                    let image = image.add(place * S::DISTANCE);
+                    for (at, (sum, weights)) in sums.iter_mut().zip(weights).enumerate() {
+                        *sum = weights.mul_add(S::load(image, at * V::COUNT), *sum);
+                    }
+                }
+            }};
+        }
+        let (lines, rest) = (tile.next.lines(V::TOGETHER), tile.steps % V::TOGETHER);
+        for first in (0..tile.steps - rest).step_by(V::TOGETHER) {
+            if first & tile.next.pause == 0 {
+                for _ in 0..lines {
+                    fetch::<true, _>(next);
+                    next = next.wrapping_add(CHANNELS);
                 }
             }
+            for at in 0..V::TOGETHER {
+                step!(first + at);
+            }
+        }
+        for step in tile.steps - rest..tile.steps {
+            step!(step);
         }
         finish(tile, &mut sums);
     }
@@ -282,6 +306,8 @@ mod plain {
     pub(super) type Four = Plain<f32, 4>;
 
     impl Lanes for Four {
+        const TOGETHER: usize = 1;
+
         #[inline(always)]
         unsafe fn of_halves(from: *const f32, lane: usize) -> Self {
             // SAFETY: the caller's; all lanes are in one half.
@@ -327,6 +353,8 @@ mod x86 {
     use std::arch::x86_64::*;
 
     impl Lanes for F32x16 {
+        const TOGETHER: usize = 1;
+
         #[inline(always)]
         unsafe fn of_halves(from: *const f32, _: usize) -> Self {
             // SAFETY: the caller's.
@@ -359,6 +387,8 @@ mod x86 {
     }
 
     impl Lanes for F32x8 {
+        const TOGETHER: usize = 4;
+
         #[inline(always)]
         unsafe fn of_halves(from: *const f32, lane: usize) -> Self {
             // SAFETY: the caller's; all lanes are in one half.
