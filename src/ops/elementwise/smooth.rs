@@ -164,7 +164,9 @@ struct Selu {
 impl Floats<1> for Selu {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
-        if x > T::ZERO { T::of(self.gamma) * x } else { functions::elu(x, self.both) }
+        // Both, or numbers would be computed one by one.
+        let (own, below) = (T::of(self.gamma) * x, functions::elu(x, self.both));
+        if x > T::ZERO { own } else { below }
     }
 }
 
