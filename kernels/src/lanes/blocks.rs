@@ -11,7 +11,7 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 /// The lanes that these functions take: longer ones have to be stopped, and shorter ones are faster together, but for softmax
-/// by AVX-512.
+/// of those that vectors hold.
 const LENGTHS: Range<usize> = BLOCK..1 << 12;
 
 /// Numbers that are computed at a time, and places where they are added up: number i at the place i mod 32.
@@ -33,7 +33,7 @@ fn rest_of(len: usize) -> u32 {
 pub(super) fn takes_shares(len: usize) -> bool {
     match crate::cpu::level() {
         4.. => (1..LENGTHS.end).contains(&len),
-        3 => LENGTHS.contains(&len),
+        3 => (eights::EIGHT..LENGTHS.end).contains(&len),
         _ => false,
     }
 }
@@ -57,6 +57,8 @@ pub(super) fn shares<const LOG: bool>(len: usize, from: Option<&[f32]>, to: &mut
             4.. if len <= BLOCK / 2 => shares_of_few::<LOG, 1>(from, to, len, count),
             4.. if len <= BLOCK => shares_of_few::<LOG, 2>(from, to, len, count),
             4.. => shares_of::<LOG>(from, to, len, count),
+            _ if len <= BLOCK / 2 => eights::shares_of_few::<LOG, 2>(from, to, len, count),
+            _ if len < BLOCK => eights::shares_of_few::<LOG, 4>(from, to, len, count),
             _ => eights::shares_of::<LOG>(from, to, len, count),
         }
     }

@@ -12,6 +12,68 @@ type Block = [__m256; 4];
 /// The mask of the first n numbers of a block begins n places before the middle.
 static MASKS: [[i32; BLOCK]; 2] = [[-1; BLOCK], [0; BLOCK]];
 
+/// Numbers of a vector.
+pub(super) const EIGHT: usize = 8;
+
+/// Lanes of a vector or more, but no more than so many, an even number.
+///
+/// # Safety
+/// As for [`shares_of`], but for the numbers of a lane.
+#[target_feature(enable = "avx2,bmi2,fma")]
+pub(super) unsafe fn shares_of_few<const LOG: bool, const VECTORS: usize>(
+    from: *const f32,
+    to: *mut f32,
+    len: usize,
+    count: usize,
+) {
+    let (mut peaks, mut ends) = ([0.0; MOST], [0.0; MOST]);
+    let (least, none) = (_mm256_set1_ps(f32::NEG_INFINITY), _mm256_set1_ps(-0.0));
+    let mut shares = [[none; VECTORS]; MOST];
+    // SAFETY: the caller's. What has no mask isn't read, and the last vector that is written ends where the lane does.
+    unsafe {
+        let masks = MASKS.as_ptr().cast::<i32>().add(BLOCK - len);
+        let masks: [__m256i; VECTORS] = std::array::from_fn(|k| _mm256_loadu_si256(masks.add(EIGHT * k).cast()));
+        for first in (0..count).step_by(MOST) {
+            let (from, to, some) = (from.add(first * len), to.add(first * len), MOST.min(count - first));
+            for (lane, (peak, shares)) in peaks.iter_mut().zip(&mut shares).enumerate().take(some) {
+                let mut block = [least; 4];
+                for (k, ((number, mask), to)) in shares.iter_mut().zip(masks).zip(&mut block).enumerate() {
+                    let some = _mm256_maskload_ps(from.wrapping_add(lane * len + EIGHT * k), mask);
+                    *number = _mm256_blendv_ps(least, some, _mm256_castsi256_ps(mask));
+                    *to = _mm256_max_ps(*number, least);
+                }
+                *peak = greatest(block);
+                for (number, mask) in shares.iter_mut().zip(masks) {
+                    *number = _mm256_and_ps(_mm256_sub_ps(*number, _mm256_set1_ps(*peak)), _mm256_castsi256_ps(mask));
+                }
+            }
+            for pair in shares.as_flattened_mut().as_chunks_mut::<2>().0.iter_mut().take(some * VECTORS / 2) {
+                *pair = exp_of_16(*pair);
+            }
+            for (sum, shares) in ends.iter_mut().zip(&shares).take(some) {
+                let mut block = [none; 4];
+                for ((to, share), mask) in block.iter_mut().zip(shares).zip(masks) {
+                    *to = _mm256_blendv_ps(none, *share, _mm256_castsi256_ps(mask));
+                }
+                *sum = total(added([_mm256_set1_pd(-0.0); 8], block));
+            }
+            make_ends::<LOG>(&mut ends, some);
+            for (lane, ((peak, end), shares)) in peaks.iter().zip(&ends).zip(&shares).enumerate().take(some) {
+                for k in 0..VECTORS {
+                    let at = (EIGHT * k).min(len - EIGHT);
+                    let result = if LOG {
+                        lowered(_mm256_loadu_ps(from.add(lane * len + at)), *peak, *end)
+                    } else {
+                        let share = _mm256_loadu_ps(shares.as_ptr().cast::<f32>().add(at));
+                        _mm256_mul_ps(share, _mm256_set1_ps(*end as f32))
+                    };
+                    _mm256_storeu_ps(to.add(lane * len + at), result);
+                }
+            }
+        }
+    }
+}
+
 shares_by_steps!("avx2,bmi2,fma");
 
 // The last block of a lane has numbers of the one before. They may be replaced, so it is read before and written after.
@@ -167,6 +229,14 @@ steps! {
         _mm256_sub_ps(block[2], by),
         _mm256_sub_ps(block[3], by),
     ];
+    /// x - peak - log, rounded once.
+    fn lowered(x: __m256, peak: f32, log: f64) -> __m256 = {
+        let (peak, log) = (_mm256_set1_pd(peak.into()), _mm256_set1_pd(log));
+        let halves = [_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x)];
+        let [low, high] =
+            halves.map(|x| _mm256_cvtpd_ps(_mm256_sub_pd(_mm256_sub_pd(_mm256_cvtps_pd(x), peak), log)));
+        _mm256_insertf128_ps::<1>(_mm256_castps128_ps256(low), high)
+    };
     fn times(block: Block, by: __m256) -> Block = [
         _mm256_mul_ps(block[0], by),
         _mm256_mul_ps(block[1], by),
