@@ -101,60 +101,89 @@ unsafe fn all_rows<V: Vector<Of = f32> + Spread<Element = f32>, const K: usize, 
     at: Range<usize>,
     out: &mut [f32],
 ) {
-    let Direct { rows, columns, .. } = *x;
-    for column in (0..columns.output).step_by(V::COUNT) {
-        let count = V::COUNT.min(columns.output - column);
+    let Axis { output, input, pad, .. } = *x.columns;
+    for column in (0..output).step_by(V::COUNT) {
+        let count = V::COUNT.min(output - column);
         // The lanes whose tap of a column is in the plane.
         // SAFETY: the processor has the vector.
         let mut lanes = unsafe { [V::lanes::<STRIDE>(0, 0); K] };
         for (tap, lanes) in lanes.iter_mut().enumerate() {
             let lane = |place: usize| place.saturating_sub(tap).div_ceil(STRIDE).saturating_sub(column).min(count);
-            let (low, high) = (lane(columns.pad), lane(columns.pad + columns.input));
+            let (low, high) = (lane(pad), lane(pad + input));
             // SAFETY: the processor has the vector.
             *lanes = unsafe { V::lanes::<STRIDE>(low, high.max(low)) };
         }
-        let start = (column * STRIDE).wrapping_sub(columns.pad);
-        for row in at.clone().step_by(ROWS) {
-            let count_rows = ROWS.min(at.end - row);
-            // SAFETY: the processor has the vector.
-            let mut sums = unsafe { [V::zero(); ROWS] };
-            // The lines of the plane that the rows see. Rows beyond the last one are computed, but not written.
-            macro_rules! lines {
-                ($($line:literal)*) => {$(
-                    if $line < (ROWS - 1) * STRIDE + K {
-                        let line = (row * STRIDE + $line).wrapping_sub(rows.pad);
-                        let is_inside = line < rows.input;
-                        let from = match is_inside {
-                            true => x.plane.as_ptr().wrapping_add(line.wrapping_mul(columns.input).wrapping_add(start)),
-                            false => OUTSIDE.as_ptr(),
-                        };
-                        // Weights are read anew: more of them than there are registers would be spilled as whole vectors.
-                        let filter = std::hint::black_box(x.filter.as_ptr());
-                        for (tap, lanes) in lanes.into_iter().enumerate() {
-                            // SAFETY: the lanes are in a line of the plane, or of what is outside.
-                            let seen = unsafe { V::zero().load_lanes::<STRIDE>(from.wrapping_add(tap), lanes) };
-                            for (i, sum) in sums.iter_mut().enumerate() {
-                                if $line >= i * STRIDE && $line < i * STRIDE + K {
-                                    // SAFETY: a tap of the filter.
-                                    let weight = unsafe { V::splat(filter.add(($line - i * STRIDE) * K + tap)) };
-                                    // SAFETY: the processor has the vector.
-                                    *sum = unsafe { weight.mul_add(seen, *sum) };
-                                }
+        let is_inside = column >= pad && column - pad + V::COUNT + K <= input + 1;
+        // SAFETY: the caller's; the lanes are in a line of the plane, all of them if neighbours start and end in it.
+        unsafe {
+            match STRIDE == 1 && is_inside {
+                true => columns::<V, K, STRIDE, true>(x, &at, (column, V::COUNT), lanes, out),
+                false => columns::<V, K, STRIDE, false>(x, &at, (column, count), lanes, out),
+            }
+        }
+    }
+}
+
+/// Some columns of the rows, as many as a vector has at most. All lanes of each tap are there if they are `INSIDE`.
+///
+/// # Safety
+/// See [`Sums`]; the lanes are in a line of the plane.
+#[inline(always)]
+unsafe fn columns<
+    V: Vector<Of = f32> + Spread<Element = f32>,
+    const K: usize,
+    const STRIDE: usize,
+    const INSIDE: bool,
+>(
+    x: &Direct<'_>,
+    at: &Range<usize>,
+    (column, count): (usize, usize),
+    lanes: [V::Lanes; K],
+    out: &mut [f32],
+) {
+    let Direct { rows, columns, .. } = *x;
+    let start = (column * STRIDE).wrapping_sub(columns.pad);
+    for row in at.clone().step_by(ROWS) {
+        let count_rows = ROWS.min(at.end - row);
+        // SAFETY: the processor has the vector.
+        let mut sums = unsafe { [V::zero(); ROWS] };
+        // The lines of the plane that the rows see. Rows beyond the last one are computed, but not written.
+        macro_rules! lines {
+            ($($line:literal)*) => {$(
+                if $line < (ROWS - 1) * STRIDE + K {
+                    let line = (row * STRIDE + $line).wrapping_sub(rows.pad);
+                    let from = match line < rows.input {
+                        true => x.plane.as_ptr().wrapping_add(line.wrapping_mul(columns.input).wrapping_add(start)),
+                        false => OUTSIDE.as_ptr(),
+                    };
+                    // Weights are read anew if there are more than registers: they would be spilled as whole vectors.
+                    let filter = x.filter.as_ptr();
+                    let filter = if K > 3 { std::hint::black_box(filter) } else { filter };
+                    for (tap, lanes) in lanes.into_iter().enumerate() {
+                        let from = from.wrapping_add(tap);
+                        // SAFETY: the lanes are in a line of the plane, or of what is outside.
+                        let seen = unsafe { if INSIDE { V::load(from) } else { V::zero().load_lanes::<STRIDE>(from, lanes) } };
+                        for (i, sum) in sums.iter_mut().enumerate() {
+                            if $line >= i * STRIDE && $line < i * STRIDE + K {
+                                // SAFETY: a tap of the filter.
+                                let weight = unsafe { V::splat(filter.add(($line - i * STRIDE) * K + tap)) };
+                                // SAFETY: the processor has the vector.
+                                *sum = unsafe { weight.mul_add(seen, *sum) };
                             }
                         }
                     }
-                )*};
-            }
-            lines!(0 1 2 3 4 5 6 7 8 9 10);
-            for (i, sum) in sums.into_iter().enumerate().take(count_rows) {
-                // SAFETY: the row is in the output.
-                unsafe {
-                    let sum = match &x.bias {
-                        Some(bias) => sum.add(V::splat(bias)),
-                        None => sum,
-                    };
-                    sum.store_some(out.as_mut_ptr().add((row - at.start + i) * columns.output + column), count);
                 }
+            )*};
+        }
+        lines!(0 1 2 3 4 5 6 7 8 9 10);
+        for (i, sum) in sums.into_iter().enumerate().take(count_rows) {
+            // SAFETY: the row is in the output.
+            unsafe {
+                let sum = match &x.bias {
+                    Some(bias) => sum.add(V::splat(bias)),
+                    None => sum,
+                };
+                sum.write(out.as_mut_ptr().add((row - at.start + i) * columns.output + column), count);
             }
         }
     }

@@ -207,7 +207,8 @@ unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, cons
                         *sum = sum.add(load(tile.bias, j));
                     }
                     let to = to.add(j * V::COUNT);
-                    if FULL || j + 1 < W { sum.store(to) } else { sum.store_some(to, last) }
+                    // A whole vector is stored sooner as such.
+                    if FULL || j + 1 < W || last == V::COUNT { sum.store(to) } else { sum.store_some(to, last) }
                 }
             }
             if left <= BLOCK {
