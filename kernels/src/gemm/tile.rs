@@ -66,15 +66,16 @@ pub(super) enum Start {
     Block,
 }
 
-/// How rows of `a` are read: a step from anywhere to anywhere, elements of a row one after the other, or those of a step.
+/// How `a` is stored: anyhow, the elements of each row one after the other, or those of each step, and packed panels of `b` too.
 const ANY: usize = 0;
-const LINES: usize = 1;
+const ROWS: usize = 1;
 const PACKED: usize = 2;
 
 /// Steps that are taken together, with few instructions beside their multiplications: another thread may share the core.
 const TOGETHER: usize = 4;
 
-/// Lines to be fetched for steps that are taken together: as many as they read, or half as many.
+/// Lines of what is read next that are fetched for steps that are taken together: as many as these read of `b`, or half as
+/// many, as other tiles fetch some too unless it is read much `later`.
 const fn together_lines<T>(columns: usize, a: usize, later: bool) -> usize {
     let lines = (columns * size_of::<T>()).div_ceil(LINE);
     match a {
@@ -112,7 +113,7 @@ unsafe fn by_columns<V: Vector, const M: usize>(tile: &Tile<V::Of>) {
         let a = match (tile.a_row, tile.a_step) {
             _ if tile.b_step != 2 * V::COUNT => ANY,
             (1, step) if step == M => PACKED,
-            (_, 1) => LINES,
+            (_, 1) => ROWS,
             _ => ANY,
         };
         if tile.columns == 1 {
@@ -125,8 +126,8 @@ unsafe fn by_columns<V: Vector, const M: usize>(tile: &Tile<V::Of>) {
             match (a, tile.later) {
                 (PACKED, true) => sums::<V, M, 2, true, PACKED, true>(tile),
                 (PACKED, false) => sums::<V, M, 2, true, PACKED, false>(tile),
-                (LINES, true) => sums::<V, M, 2, true, LINES, true>(tile),
-                (LINES, false) => sums::<V, M, 2, true, LINES, false>(tile),
+                (ROWS, true) => sums::<V, M, 2, true, ROWS, true>(tile),
+                (ROWS, false) => sums::<V, M, 2, true, ROWS, false>(tile),
                 _ => sums::<V, M, 2, true, ANY, false>(tile),
             }
         }
@@ -141,12 +142,12 @@ unsafe fn by_columns<V: Vector, const M: usize>(tile: &Tile<V::Of>) {
 unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, const A: usize, const LATER: bool>(
     tile: &Tile<V::Of>,
 ) {
-    let Tile { steps, mut a_row, mut a_step, mut b_step, out_row, next_step, .. } = *tile;
-    let together = if A == ANY { 1 } else { TOGETHER };
-    if A != ANY {
-        (a_row, a_step) = if A == PACKED { (1, M) } else { (a_row, 1) };
-        b_step = W * V::COUNT;
-    }
+    let Tile { steps, out_row, next_step, .. } = *tile;
+    let (together, a_row, a_step, b_step) = match A {
+        ANY => (1, tile.a_row, tile.a_step, tile.b_step),
+        ROWS => (TOGETHER, tile.a_row, 1, W * V::COUNT),
+        _ => (TOGETHER, 1, M, W * V::COUNT),
+    };
     let last = tile.columns - (W - 1) * V::COUNT;
     // SAFETY: the caller's. Pointers that no step reads may be anywhere. No tile has more than `MOST` rows.
     unsafe {
