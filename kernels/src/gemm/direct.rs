@@ -162,7 +162,9 @@ unsafe fn columns<
                     for (tap, lanes) in lanes.into_iter().enumerate() {
                         let from = from.wrapping_add(tap);
                         // SAFETY: the lanes are in a line of the plane, or of what is outside.
-                        let seen = unsafe { if INSIDE { V::load(from) } else { V::zero().load_lanes::<STRIDE>(from, lanes) } };
+                        let seen = unsafe {
+                            if INSIDE { V::load(from) } else { V::zero().load_lanes::<STRIDE>(from, lanes) }
+                        };
                         for (i, sum) in sums.iter_mut().enumerate() {
                             if $line >= i * STRIDE && $line < i * STRIDE + K {
                                 // SAFETY: a tap of the filter.

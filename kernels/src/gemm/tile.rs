@@ -66,12 +66,12 @@ pub(super) enum Start {
     Block,
 }
 
-/// How `a` is stored: anyhow, the elements of each row one after the other, or those of each step, and packed panels of `b` too.
+/// How `a` is stored: anyhow, or with the elements of each row, or of each step, one after the other while `b` is packed.
 const ANY: usize = 0;
 const ROWS: usize = 1;
 const PACKED: usize = 2;
 
-/// Steps that are taken together, with few instructions beside their multiplications: another thread may share the core.
+/// Steps that are taken together, with few instructions beside their multiplications, as another thread may share the core.
 const TOGETHER: usize = 4;
 
 /// Lines of what is read next that are fetched for steps that are taken together: as many as these read of `b`, or half as

@@ -290,7 +290,7 @@ impl DensePlan<'_> {
         let (before, count) = band.among(row);
         let (before, count) = (before * across, count * across);
         let next = Next::among(count, filters, group.weights.as_ptr().wrapping_add(next * filters));
-        let share = filters * steps.len() / count;
+        let share = filters * steps.len() / count.max(1);
         let (seen, line) = (self.grid.across(row), band.line(row));
         for (at, places) in tiles(band.columns.clone(), most).enumerate() {
             let picked = match &self.picks {

@@ -73,8 +73,8 @@ pub(super) type Sums = unsafe fn(&Tile);
 
 /// Vectors of channels of a block.
 pub(super) trait Lanes: Vector<Of = f32> {
-    /// Steps that are taken together, a power of 2: where tiles have few places, with few instructions beside the multiplications, for
-    /// another thread may share the core.
+    /// Steps that are taken together, a power of 2: where tiles have few places, few instructions are to be beside the
+    /// multiplications, as another thread may share the core.
     const TOGETHER: usize;
 
     /// The number at `from` for the first [`HALF`] channels of a block, and the one as many further on for the others.
