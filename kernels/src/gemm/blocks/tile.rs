@@ -34,7 +34,7 @@ pub(super) struct Tile {
 }
 
 /// Weights that other tiles read next, at any address: each step whose number has none of the bits of `pause` fetches a line of
-/// them to the second cache.
+/// them to the second cache. Of steps that are taken together the first one fetches for all; those left at the end don't.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Next {
     first: *const f32,
