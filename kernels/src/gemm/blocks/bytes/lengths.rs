@@ -1,12 +1,17 @@
 //! The lengths of what places see: square roots of the sums of squares.
 
+#![allow(unsafe_code)] // vectors of bytes: `Squares` says what they need
+
+use super::super::super::vectors::Plain;
 use super::super::CHANNELS;
 use super::super::band::{Band, Grid};
+use super::filters::SOME;
+use super::quantize::Quantize;
 use crate::cpu::for_each_level;
 use crate::{Lookout, Stopped};
+use bytemuck::cast_slice_mut;
 
-/// Places whose squares are summed abreast: a line of the cache. And those between two looks whether to stop.
-const ABREAST: usize = 4;
+/// Places whose squares are summed between two looks whether to stop.
 const PART: usize = 1 << 10;
 
 /// One for each place of a band.
@@ -35,7 +40,7 @@ impl<'a> Lengths<'a> {
         band: &Band<'_>,
         (seen, apart): (&[u8], usize),
         taps: &[u32],
-        outside: u8,
+        (channels, outside, squares_of): (usize, u8, Squares),
         room: &'a mut [f32],
         lookout: &mut Lookout<'_>,
     ) -> Result<Lengths<'a>, Stopped> {
@@ -47,9 +52,11 @@ impl<'a> Lengths<'a> {
         let last = at(band.rows.end.max(1) - 1, band.columns.end.max(1) - 1) + taps.iter().max().unwrap_or(&0);
         let squares = squares.get_mut(..last + 1 - first).ok_or(Stopped::Misfit)?;
         let blocks: Vec<&[u8]> = seen.chunks(apart.max(1)).map(|b| b.get(first * CHANNELS..).unwrap_or(&[])).collect();
+        let image = Image { blocks: &blocks, channels, outside };
         for (at, squares) in squares.chunks_mut(PART).enumerate() {
             lookout.after(squares.len() * CHANNELS * blocks.len())?;
-            sum_squares(&blocks, at * PART, outside.into(), squares);
+            // SAFETY: the caller has found it for this processor.
+            unsafe { squares_of(&image, at * PART, squares) };
         }
         for (row, all) in band.rows.clone().zip(all.chunks_exact_mut(band.columns.len().max(1))) {
             lookout.after(size_of_val(all) * taps.len())?;
@@ -70,53 +77,81 @@ impl<'a> Lengths<'a> {
     }
 }
 
-for_each_level! {
-    fn sum_squares<>(blocks: &[&[u8]], first: usize, outside: i32, squares: &mut [f32]) -> () = sum_squares_body;
+/// What squares are summed of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Image<'a> {
+    /// From the first place on.
+    pub(super) blocks: &'a [&'a [u8]],
+    pub(super) channels: usize,
+    pub(super) outside: u8,
 }
 
-#[inline(always)]
-fn sum_squares_body(blocks: &[&[u8]], first: usize, outside: i32, squares: &mut [f32]) {
-    let (abreast, rest) = squares.as_chunks_mut::<ABREAST>();
-    let done = first + ABREAST * abreast.len();
-    for (at, squares) in abreast.iter_mut().enumerate() {
-        *squares = squares_of(blocks, first + at * ABREAST, outside);
-    }
-    for (at, square) in rest.iter_mut().enumerate() {
-        [*square] = squares_of(blocks, done + at, outside);
-    }
-}
+/// Sums squares of what neighbours show, from one on, less what is outside.
+///
+/// # Safety
+/// The processor must have what the vectors need.
+pub(super) type Squares = unsafe fn(&Image<'_>, usize, &mut [f32]);
+
+/// Quads of a place in a block.
+const QUADS: usize = CHANNELS / SOME;
 
 /// Blocks whose squares are summed as integers, which are in no order: fewer than 2^16 squares of less than 2^16.
 const EXACT: usize = 1 << 11;
 
-/// The sums of squares of neighbours, from one on.
+/// # Safety
+/// See [`Squares`].
 #[inline(always)]
-fn squares_of<const N: usize>(blocks: &[&[u8]], first: usize, outside: i32) -> [f32; N] {
-    let mut squares = [0.0; N];
-    for blocks in blocks.chunks(EXACT) {
-        let mut sums = [[0; CHANNELS]; N];
-        for block in blocks {
-            let seen = block.get(first * CHANNELS..).unwrap_or(&[]);
-            let Some(seen) = seen.as_chunks::<CHANNELS>().0.first_chunk::<N>() else { continue };
-            for (sums, seen) in sums.iter_mut().zip(seen) {
-                for (sum, byte) in sums.iter_mut().zip(seen) {
-                    let apart = i32::from(*byte) - outside;
-                    *sum += (apart * apart) as u32;
+pub(super) unsafe fn squares<V: Quantize>(of: &Image<'_>, first: usize, to: &mut [f32]) {
+    let whole = to.len() - to.len() % (V::COUNT / QUADS);
+    let (whole, rest) = to.split_at_mut(whole);
+    // SAFETY: the caller's.
+    unsafe {
+        abreast::<V>(of, first, whole);
+        abreast::<Plain<u32, QUADS>>(of, first + whole.len(), rest);
+    }
+}
+
+/// Sums squares at as many places as a vector has room for, at once: with the bytes `x` less 128, which have signs,
+/// `(x - z)^2 = x * (x - 128) + (128 - 2 * z) * x + z^2`.
+///
+/// # Safety
+/// See [`Squares`].
+#[inline(always)]
+unsafe fn abreast<V: Quantize>(of: &Image<'_>, first: usize, to: &mut [f32]) {
+    let (outside, places) = (u32::from(of.outside), V::COUNT / QUADS);
+    let last: [u8; CHANNELS] =
+        std::array::from_fn(|lane| if lane < (of.channels - 1) % CHANNELS + 1 { 255 } else { 0 });
+    let mut masks = [0u32; CHANNELS];
+    cast_slice_mut(&mut masks).chunks_exact_mut(CHANNELS).for_each(|mask: &mut [u8]| mask.copy_from_slice(&last));
+    // SAFETY: the caller's; arrays have as many numbers as the longest vector.
+    unsafe {
+        let (ones, by) = (V::splat(&0x0101_0101), V::splat(&128u32.wrapping_sub(2 * outside)));
+        let mask = V::load(masks.as_ptr());
+        for (at, to) in to.chunks_exact_mut(places).enumerate() {
+            let from = (first + at * places) * CHANNELS;
+            to.fill(0.0);
+            for (part, blocks) in of.blocks.chunks(EXACT).enumerate() {
+                let (mut squares, mut sums) = (V::zero(), V::zero());
+                let channels = (of.channels - part * EXACT * CHANNELS).min(blocks.len() * CHANNELS);
+                for (number, block) in blocks.iter().enumerate() {
+                    let mut quads = [0u32; CHANNELS];
+                    let Some(seen) = block.get(from..from + places * CHANNELS) else { continue };
+                    cast_slice_mut(&mut quads).split_at_mut(seen.len()).0.copy_from_slice(seen);
+                    let mut seen = V::load(quads.as_ptr());
+                    if (number + 1) * CHANNELS > channels {
+                        seen = V::zero().choose(seen, mask);
+                    }
+                    (squares, sums) = (seen.dot(seen.flip(), squares), seen.dot(ones, sums));
+                }
+                let mut quads = [0; CHANNELS];
+                sums.mul_add(by, squares).store(quads.as_mut_ptr());
+                let all = (channels as u32).wrapping_mul(outside * outside);
+                for (to, quads) in to.iter_mut().zip(quads.chunks_exact(QUADS)) {
+                    *to += quads.iter().fold(all, |sum, quad| sum.wrapping_add(*quad)) as f32;
                 }
             }
-        }
-        for (square, sums) in squares.iter_mut().zip(&mut sums) {
-            for half in [8, 4, 2, 1] {
-                let (low, high) = sums.split_at_mut(half);
-                for (low, high) in low.iter_mut().zip(high) {
-                    *low += *high;
-                }
-            }
-            let [all, ..] = *sums;
-            *square += all as f32;
         }
     }
-    squares
 }
 
 for_each_level! {

@@ -207,7 +207,8 @@ impl BytesPlan<'_> {
         let (taps, furthest) = (self.steps.taps, outside.max(255 - outside).into());
         match self.bytes.kind {
             Kind::All(..) if self.bytes.channels * taps > FEW => {
-                Lengths::of(band, (seen, self.grid.block()), offsets.get(..taps).unwrap_or(&[]), outside, room, lookout)
+                let (seen, taps) = ((seen, self.grid.block()), offsets.get(..taps).unwrap_or(&[]));
+                Lengths::of(band, seen, taps, (self.bytes.channels, outside, self.loops[0].squares), room, lookout)
             }
             // No byte is further from the zero point: of few, that is near enough.
             Kind::All(..) => Ok(Lengths::all(band, furthest * ((self.bytes.channels * taps) as f32).sqrt(), room)),
@@ -344,10 +345,12 @@ impl BytesPlan<'_> {
             self.settle(task, waiting, lookout)?;
             waiting.apart = loops.filters;
         }
-        waiting.open.reserve(loops.lanes - waiting.open.len());
-        let columns = band.columns.len().max(1);
+        let (most, columns) = (2 * loops.lanes, band.columns.len().max(1));
+        waiting.open.reserve(most - waiting.open.len());
         let first = band.number(rows.start, band.columns.start);
-        for [place, filter] in room.doubts.take() {
+        let vectors = loops.filters / loops.lanes;
+        for [vector, lane] in room.doubts.take(rows.len() * columns * vectors) {
+            let (place, filter) = (vector / vectors, vector % vectors * loops.lanes + lane);
             let (lane, block) = (filter % CHANNELS, filter / CHANNELS);
             let from = band.place(rows.start + place / columns, band.columns.start + place % columns);
             let own = if matches!(self.bytes.kind, Kind::Own(_)) { lane } else { 0 };
@@ -355,7 +358,7 @@ impl BytesPlan<'_> {
             // SAFETY: doubts are about bytes of the part.
             let (image, out) = unsafe { (seen.as_ptr().add(group.block + from + own), out.at(to)) };
             waiting.open.push(Open { image, weights: weights.as_ptr(), filter, out });
-            if waiting.open.len() == loops.lanes {
+            if waiting.open.len() == most {
                 self.settle(task, waiting, lookout)?;
             }
         }
@@ -367,7 +370,7 @@ impl BytesPlan<'_> {
         let (Some(own), false) = (self.requantize(), waiting.open.is_empty()) else { return Ok(()) };
         let (Scaling { outside, scales, zero }, [Loops { lanes, settle, .. }, _]) = (own.scaling, self.loops);
         let Scales::Floats { images: scale, out: by, .. } = scales else { return Ok(()) };
-        lookout.after(self.steps.count * lanes * SOME)?;
+        lookout.after(self.steps.count * 2 * lanes * SOME)?;
         let of = Common { steps: &self.steps, offsets: task.offsets, apart: waiting.apart, outside, scale, by, zero };
         // SAFETY: as for tiles, of whose filters, places and bytes these are. They are no more than lanes.
         unsafe { settle(&of, &waiting.open) };

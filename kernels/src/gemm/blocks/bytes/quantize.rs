@@ -5,7 +5,6 @@
 use super::super::super::quads::Dot;
 use super::super::super::vectors::{Plain, Vector};
 use crate::quantize::{Precision, placed};
-use std::mem::MaybeUninit;
 
 /// Numbers of filters, which follow their weights: rows of numbers that are so far apart.
 ///
@@ -66,52 +65,44 @@ pub(super) fn byte(scaled: f32, zero: f32) -> u8 {
 
 const MOST: f32 = 255.0;
 
+/// The highest bit of each byte.
+const SIGNS: u32 = 0x8080_8080;
+
 /// Places that are finished together: as many bytes as there are [floats](super::super::band::PLACES). No row is longer.
 pub(super) const PLACES: usize = 4 * super::super::band::PLACES;
 
-/// Filters at a place, and those of them, from the first on, whose bytes may be others than those of floats.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Doubt {
-    pub(super) place: u16,
-    pub(super) first: u16,
-    pub(super) lanes: u16,
-}
-
-/// The doubts of a part.
+/// What bytes of a part are in doubt: those of floats may be others. Of each vector of filters at each place, in this order,
+/// the lanes.
 #[derive(Debug)]
-pub(super) struct Doubts {
-    pub(super) count: usize,
-    /// Those that are counted, and room for as many as a part may have, and one more.
-    all: [MaybeUninit<Doubt>; 2 * PLACES + 1],
-}
+pub(super) struct Doubts([[u16; Doubts::ABREAST]; 2 * PLACES / Doubts::ABREAST]);
 
 impl Doubts {
+    /// Vectors that are looked at together: few have a doubt.
+    const ABREAST: usize = 16;
+
     pub(super) fn new() -> Doubts {
-        Doubts { count: 0, all: [const { MaybeUninit::uninit() }; 2 * PLACES + 1] }
+        Doubts([[0; Doubts::ABREAST]; _])
     }
 
-    /// Adds one to so many, if it has lanes: no processor foresees that. Returns how many there are then.
-    ///
-    /// # Safety
-    /// There must be room for it.
+    /// Those of a vector.
     #[inline(always)]
-    pub(super) unsafe fn add(&mut self, count: usize, doubt: Doubt) -> usize {
-        // SAFETY: the caller's. One that has no lanes is in the room of the next.
-        unsafe { self.all.get_unchecked_mut(count) }.write(doubt);
-        count + usize::from(doubt.lanes != 0)
+    pub(super) fn set(&mut self, vector: usize, lanes: u16) {
+        if let Some(to) = self.0.as_flattened_mut().get_mut(vector) {
+            *to = lanes;
+        }
     }
 
-    /// The places and filters that are in doubt. They are forgotten.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = [usize; 2]> {
-        let count = std::mem::take(&mut self.count);
-        // SAFETY: all that are counted were written.
-        let all = self.all.iter().take(count).map(|doubt| unsafe { doubt.assume_init_ref() });
-        all.flat_map(|Doubt { place, first, lanes }| {
-            let mut rest = *lanes;
-            std::iter::from_fn(move || {
-                let lane = rest.trailing_zeros() as u16;
-                rest &= rest.checked_sub(1)?;
-                Some([usize::from(*place), usize::from(first + lane)])
+    /// The vectors, of so many, and their lanes that are in doubt. They are forgotten.
+    pub(super) fn take(&mut self, vectors: usize) -> impl Iterator<Item = [usize; 2]> {
+        let some = self.0.iter_mut().take(vectors.div_ceil(Doubts::ABREAST)).enumerate();
+        some.filter(|(_, some)| **some != [0; Doubts::ABREAST]).flat_map(|(first, some)| {
+            let some = std::mem::replace(some, [0; Doubts::ABREAST]).into_iter().enumerate();
+            some.flat_map(move |(at, mut rest)| {
+                std::iter::from_fn(move || {
+                    let lane = rest.trailing_zeros() as usize;
+                    rest &= rest.checked_sub(1)?;
+                    Some([first * Doubts::ABREAST + at, lane])
+                })
             })
         })
     }
@@ -144,6 +135,8 @@ pub(super) trait Quantize: Dot {
     unsafe fn pick(from: *const u32, which: Self) -> Self;
     /// The bits of another where those of `of_other` are set.
     unsafe fn choose(self, other: Self, of_other: Self) -> Self;
+    /// The bytes less 128, with signs.
+    unsafe fn flip(self) -> Self;
     /// One of the four bytes of each number, with its sign.
     unsafe fn byte(self, at: usize) -> Self;
     /// As above, without a sign.
@@ -203,6 +196,10 @@ impl<const N: usize> Quantize for Plain<u32, N> {
         self
     }
     #[inline(always)]
+    unsafe fn flip(self) -> Self {
+        Plain(self.0.map(|quad| quad ^ SIGNS))
+    }
+    #[inline(always)]
     unsafe fn byte(self, at: usize) -> Self {
         Plain(self.0.map(|quad| ((quad << (24 - 8 * at)) as i32 >> 24) as u32))
     }
@@ -216,7 +213,7 @@ impl<const N: usize> Quantize for Plain<u32, N> {
 mod x86 {
     use super::super::super::super::vectors::Vector;
     use super::super::super::super::vectors::x86::{F32x8, F32x16, U32x8, U32x16};
-    use super::{MOST, Quantize};
+    use super::{MOST, Quantize, SIGNS};
     use std::arch::x86_64::*;
 
     /// The 16 bytes at each of 16 places, plus an offset: of every fourth one from the first on, from the second on and so on.
@@ -292,6 +289,10 @@ mod x86 {
         #[inline(always)]
         unsafe fn choose(self, other: Self, of_other: Self) -> Self {
             U32x16(unsafe { _mm512_ternarylogic_epi32::<0b1101_1000>(self.0, other.0, of_other.0) })
+        }
+        #[inline(always)]
+        unsafe fn flip(self) -> Self {
+            U32x16(unsafe { _mm512_xor_si512(self.0, _mm512_set1_epi32(SIGNS as i32)) })
         }
         #[inline(always)]
         unsafe fn byte(self, at: usize) -> Self {
@@ -377,6 +378,10 @@ mod x86 {
         #[inline(always)]
         unsafe fn choose(self, other: Self, of_other: Self) -> Self {
             U32x8(unsafe { _mm256_blendv_epi8(self.0, other.0, of_other.0) })
+        }
+        #[inline(always)]
+        unsafe fn flip(self) -> Self {
+            U32x8(unsafe { _mm256_xor_si256(self.0, _mm256_set1_epi32(SIGNS as i32)) })
         }
         #[inline(always)]
         unsafe fn byte(self, at: usize) -> Self {

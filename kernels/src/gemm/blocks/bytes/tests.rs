@@ -3,6 +3,9 @@
 use super::super::super::BLOCK;
 use super::super::tests::axis;
 use super::super::{CHANNELS, from_blocks, len_of, to_blocks};
+use super::lengths::Image;
+use super::quantize::Doubts;
+use super::tile::{Four, loops};
 use super::{Bytes, FilterBytes, Kind, Requantize, Scales, Scaling};
 use crate::Resources;
 use crate::testing::{at_each_level, sized};
@@ -368,6 +371,38 @@ fn bytes_of_floats_that_are_off() {
         check(&balanced.0, &weights(&balanced.1), image);
     }
     assert!(cfg!(miri) || off > 3000, "{off}");
+}
+
+/// Of the channels that there are, and no others; of more places than vectors have room for, from some place on.
+#[test]
+fn squares_of_what_is_seen() {
+    let blocks = [1, 2].map(|seed| random(12 * CHANNELS, seed));
+    let blocks: Vec<&[u8]> = blocks.iter().map(Vec::as_slice).collect();
+    for (channels, outside, count) in [(1, 0, 1), (3, 255, 6), (16, 128, 9), (19, 3, 7), (32, 255, 4)] {
+        let blocks = &blocks[..usize::div_ceil(channels, CHANNELS)];
+        let square = |place: usize| {
+            let bytes = blocks.iter().flat_map(|block| &block[(2 + place) * CHANNELS..][..CHANNELS]).take(channels);
+            bytes.map(|byte| (f32::from(*byte) - f32::from(outside)).powi(2)).sum::<f32>()
+        };
+        let want: Vec<f32> = (0..count).map(square).collect();
+        at_each_level(|| {
+            let mut squares = vec![f32::NAN; count];
+            // SAFETY: the loops are those of this level.
+            unsafe { (loops::<Four>(true).squares)(&Image { blocks, channels, outside }, 2, &mut squares) };
+            assert_eq!(squares, want, "{channels}");
+        });
+    }
+}
+
+/// Vectors of a part, some of whose lanes are in doubt.
+#[test]
+fn doubts_are_taken_once() {
+    let mut doubts = Doubts::new();
+    for (vector, lanes) in [(0, 0b1), (1, 0), (15, 0x8000), (16, 0), (40, 0b110), (45, 0)] {
+        doubts.set(vector, lanes);
+    }
+    assert_eq!(doubts.take(46).collect::<Vec<_>>(), [[0, 0], [15, 15], [40, 1], [40, 2]]);
+    assert_eq!(doubts.take(46).count(), 0);
 }
 
 /// Numbers of a seed.

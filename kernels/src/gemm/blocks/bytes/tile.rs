@@ -10,7 +10,8 @@ use super::super::super::vectors::{Plain, Vector};
 use super::super::CHANNELS;
 use super::super::tile::each_place;
 use super::filters::Check;
-use super::quantize::{Doubt, Doubts, Numbers, Quantize, Row};
+use super::lengths::{Image, Squares, squares};
+use super::quantize::{Doubts, Numbers, Quantize, Row};
 use super::settle::{Common, Open, Settle, settle};
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -105,8 +106,9 @@ pub(super) struct Loops {
     /// # Safety
     /// As for [`Sums`], which are there.
     store: unsafe fn(&Tile<'_>, usize, &mut Room),
-    /// Bytes that are settled together.
+    /// Filters of a vector.
     pub(super) lanes: usize,
+    pub(super) squares: Squares,
     pub(super) settle: Settle,
 }
 
@@ -229,8 +231,6 @@ unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
             let [factor, addend, slope, climb, certain]: [V::Floats; 5] =
                 [Row::Factor, Row::Addend, Row::Slope, Row::Climb, Row::Certain].map(|row| numbers.load(row, lane));
             let (bias, to) = (numbers.load::<V>(Row::Bias, lane), tile.out.add(lane / CHANNELS * tile.out_block));
-            // A copy stays in a register.
-            let mut count = room.doubts.count;
             for place in 0..places {
                 let number = place * filters + lane;
                 let sum = V::load(room.totals.0.as_ptr().add(number).cast()).add(bias).floats();
@@ -243,11 +243,9 @@ unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
                     };
                     let certain = V::Floats::splat(lengths.add(place)).mul_add(slope, certain);
                     let lanes = V::greater(apart, path.mul_add(climb, certain));
-                    let doubt = Doubt { place: (tile.first + place) as u16, first: lane as u16, lanes };
-                    count = room.doubts.add(count, doubt);
+                    room.doubts.set(((tile.first + place) * filters + lane) / V::COUNT, lanes);
                 }
             }
-            room.doubts.count = count;
         }
     }
 }
@@ -259,7 +257,8 @@ macro_rules! loops_of {
             filters: $w * <$vector as Vector>::COUNT,
             sums: &[$($level::sums::<$seen, $w, $places>),*],
             store: $level::store,
-            lanes: 2 * <$vector as Vector>::COUNT,
+            lanes: <$vector as Vector>::COUNT,
+            squares: $level::squares,
             settle: $level::settle::<$seen>,
         }
     };
@@ -290,6 +289,14 @@ macro_rules! level {
             pub(super) unsafe fn store(tile: &Tile<'_>, places: usize, room: &mut Room) {
                 // SAFETY: the caller's.
                 unsafe { super::store::<$vector>(tile, places, room) }
+            }
+
+            /// # Safety
+            /// See [`Squares`]; these are the features of the vector.
+            $(#[$features])?
+            pub(super) unsafe fn squares(of: &Image<'_>, first: usize, to: &mut [f32]) {
+                // SAFETY: the caller's.
+                unsafe { super::squares::<$vector>(of, first, to) }
             }
 
             /// # Safety
