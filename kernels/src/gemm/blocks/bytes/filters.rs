@@ -11,6 +11,9 @@ use std::ops::Range;
 /// Channels that are multiplied at once.
 pub(super) const SOME: usize = 4;
 
+/// Quads of a place in a block.
+pub(super) const QUADS: usize = CHANNELS / SOME;
+
 /// Filters of int8.
 #[derive(Clone, Copy)]
 pub struct FilterBytes<'a> {

@@ -5,7 +5,7 @@
 use super::super::super::vectors::Plain;
 use super::super::CHANNELS;
 use super::super::band::{Band, Grid};
-use super::filters::SOME;
+use super::filters::QUADS;
 use super::quantize::Quantize;
 use crate::cpu::for_each_level;
 use crate::{Lookout, Stopped};
@@ -92,9 +92,6 @@ pub(super) struct Image<'a> {
 /// The processor must have what the vectors need.
 pub(super) type Squares = unsafe fn(&Image<'_>, usize, &mut [f32]);
 
-/// Quads of a place in a block.
-const QUADS: usize = CHANNELS / SOME;
-
 /// Blocks whose squares are summed as integers, which are in no order: fewer than 2^16 squares of less than 2^16.
 const EXACT: usize = 1 << 11;
 
@@ -119,14 +116,15 @@ pub(super) unsafe fn squares<V: Quantize>(of: &Image<'_>, first: usize, to: &mut
 #[inline(always)]
 unsafe fn abreast<V: Quantize>(of: &Image<'_>, first: usize, to: &mut [f32]) {
     let (outside, places) = (u32::from(of.outside), V::COUNT / QUADS);
-    let last: [u8; CHANNELS] =
-        std::array::from_fn(|lane| if lane < (of.channels - 1) % CHANNELS + 1 { 255 } else { 0 });
-    let mut masks = [0u32; CHANNELS];
-    cast_slice_mut(&mut masks).chunks_exact_mut(CHANNELS).for_each(|mask: &mut [u8]| mask.copy_from_slice(&last));
+    // Of each place, the channels that the last block has.
+    let (last, mut mask) = ((of.channels - 1) % CHANNELS, [0u32; CHANNELS]);
+    for (at, byte) in cast_slice_mut::<u32, u8>(&mut mask).iter_mut().enumerate() {
+        *byte = if at % CHANNELS <= last { 255 } else { 0 };
+    }
     // SAFETY: the caller's; arrays have as many numbers as the longest vector.
     unsafe {
         let (ones, by) = (V::splat(&0x0101_0101), V::splat(&128u32.wrapping_sub(2 * outside)));
-        let mask = V::load(masks.as_ptr());
+        let mask = V::load(mask.as_ptr());
         for (at, to) in to.chunks_exact_mut(places).enumerate() {
             let from = (first + at * places) * CHANNELS;
             to.fill(0.0);

@@ -372,7 +372,7 @@ impl BytesPlan<'_> {
         let Scales::Floats { images: scale, out: by, .. } = scales else { return Ok(()) };
         lookout.after(self.steps.count * 2 * lanes * SOME)?;
         let of = Common { steps: &self.steps, offsets: task.offsets, apart: waiting.apart, outside, scale, by, zero };
-        // SAFETY: as for tiles, of whose filters, places and bytes these are. They are no more than lanes.
+        // SAFETY: as for tiles, of whose filters, places and bytes these are. They are no more than two vectors have lanes.
         unsafe { settle(&of, &waiting.open) };
         waiting.open.clear();
         Ok(())

@@ -14,7 +14,7 @@
 
 use super::super::super::vectors::Vector;
 use super::super::CHANNELS;
-use super::filters::{SOME, Steps};
+use super::filters::{QUADS, SOME, Steps};
 use super::quantize::{Quantize, Row, byte};
 use super::tile::Seen;
 use std::mem::MaybeUninit;
@@ -135,7 +135,6 @@ impl Lanes {
 
 /// Taps that are gathered before they are added, at most, of the quads of a block.
 const TAPS: usize = 64;
-const QUADS: usize = CHANNELS / SOME;
 
 /// What each lane sees at some taps of the quads of a block, and its weights: the lanes of a step follow each other.
 struct Gathered {
