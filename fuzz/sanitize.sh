@@ -13,7 +13,7 @@ fi
 host="$(rustc +nightly --print host-tuple)"
 # With a target the flags don't apply to build scripts, which have no sanitizer.
 CARGO_TARGET_DIR=target/sanitize RUSTFLAGS=-Zsanitizer=address \
-    cargo +nightly run --quiet --target "$host" --manifest-path fuzz/Cargo.toml -- "$inputs"
+    cargo +nightly run --quiet --target "$host" --profile fuzz --package onnxref-fuzz -- "$inputs"
 echo "the address sanitizer found nothing in $inputs inputs of each target"
 
 if ! cargo +nightly fuzz --version > /dev/null 2>&1; then

@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 seconds="${1:-20}"
 
-cargo run --quiet --manifest-path fuzz/Cargo.toml -- 20000
+cargo run --quiet --profile fuzz --package onnxref-fuzz -- 20000
 
 if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
     echo "without nightly Rust and cargo-fuzz that is all: see fuzz/README.md"

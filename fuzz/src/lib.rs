@@ -8,6 +8,7 @@ pub mod model;
 pub mod nodes;
 pub mod operators;
 mod plain;
+pub mod replay;
 mod source;
 pub mod tensor;
 pub mod text;

@@ -410,9 +410,9 @@ pub(crate) fn escape(name: &str) -> Cow<'_, str> {
         if plain(c) {
             text.push(c);
         } else if invisible(c) {
-            text.extend(c.escape_unicode());
+            let _ = write!(text, "{}", c.escape_unicode());
         } else {
-            text.extend(c.escape_debug());
+            let _ = write!(text, "{}", c.escape_debug());
         }
     }
     Cow::Owned(text)

@@ -16,9 +16,8 @@ const FOREVER: Duration = Duration::from_secs(30);
 /// The stack on which each case is tried again.
 pub(crate) const SMALL_STACK: usize = 256 << 10;
 
-/// The stack that any call runs on: without optimisation, products take more than the small one.
-#[cfg(target_pointer_width = "64")]
-pub(crate) const STACK: usize = if cfg!(debug_assertions) { 2 * SMALL_STACK } else { SMALL_STACK };
+/// The stack that any call runs on: without optimisation, products and 33 levels of a text take more than the small one.
+pub(crate) const STACK: usize = if cfg!(debug_assertions) { 4 * SMALL_STACK } else { SMALL_STACK };
 
 /// What a run may take beside its tensors: places of values, the texts of an error.
 pub(crate) const BESIDE: u64 = 64 << 10;

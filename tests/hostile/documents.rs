@@ -1,6 +1,6 @@
 //! Models that are changed: texts and files that would take more memory or time than they may.
 
-use crate::case::{SMALL_STACK, on_thread, text_faults};
+use crate::case::{STACK, on_thread, text_faults};
 use crate::memory::peak_of;
 use onnxref::document::{Attribute, AttributeValue, Document, Entry, Function, Graph, Initializer, Node, ValueInfo};
 use onnxref::{DType, Error, Kind, Limits, LoadOptions, Model};
@@ -12,9 +12,6 @@ fn options() -> LoadOptions {
     let limits = |limits: &mut Limits| (limits.load_bytes, limits.load_bytes_per_byte) = (LOAD_BYTES, 0);
     Model::options().change_limits(limits)
 }
-
-/// A stack on which debug builds read 33 levels of a text.
-const STACK: usize = if cfg!(debug_assertions) { 4 * SMALL_STACK } else { SMALL_STACK };
 
 fn in_time<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     on_thread(name, STACK, work).unwrap_or_else(|fate| panic!("{name} {fate}"))

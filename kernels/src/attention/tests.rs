@@ -182,7 +182,7 @@ impl Example {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(sized(200, 2)))]
+    #![proptest_config(ProptestConfig::with_cases(sized(100, 2)))]
 
     #[test]
     fn attention_equals_plain_loops(example in examples()) {

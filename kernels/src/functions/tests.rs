@@ -139,8 +139,8 @@ fn functions_of_slices_are_those_of_each() {
         14.5,
     ];
     let near = ends.iter().flat_map(|x| [x.next_down(), *x, x.next_up(), 1.0]);
-    let singles = (0..sized(1 << 20, 1 << 8)).map(|i: u32| f32::from_bits(i.wrapping_mul(4_099)));
-    let small = (0..sized(1 << 20, 1 << 8)).map(|i: u32| (i.wrapping_mul(40_503) % 200_001) as f32 * 1e-3 - 100.0);
+    let singles = (0..sized(1 << 17, 1 << 8)).map(|i: u32| f32::from_bits(i.wrapping_mul(32_771)));
+    let small = (0..sized(1 << 17, 1 << 8)).map(|i: u32| (i.wrapping_mul(40_503) % 200_001) as f32 * 1e-3 - 100.0);
     let singles: Vec<f32> = near.chain(singles).chain(small).collect();
     let doubles: Vec<f64> = singles.iter().map(|x| f64::from(*x) * 8.1).collect();
     at_each_level(|| {

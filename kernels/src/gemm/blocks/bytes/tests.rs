@@ -229,8 +229,8 @@ fn cases() -> Vec<Case> {
         (2, 17, 33, square(7, 3, 1, 1)),
         (1, 16, 16, square(15, 1, 1, 0)),
         (1, 40, 24, square(9, 1, 2, 0)),
-        (1, 100, 50, square(5, 3, 1, 1)),
-        (1, 6, 64, square(19, 7, 2, 3)),
+        (1, 100, 34, square(5, 3, 1, 1)),
+        (1, 6, 40, square(13, 7, 2, 3)),
         (1, 5, 1, square(6, 5, 1, 2)),
         (1, 70, 48, square(14, 1, 1, 0)),
         (2, 32, 32, square(4, 3, 1, 0)),
@@ -363,14 +363,14 @@ fn bytes_of_floats_that_are_off() {
             });
         }
     };
-    for image in (0..sized(24, 1)).map(|at| 0.0173 + at as f32 / 307.0) {
+    for image in (0..sized(8, 1)).map(|at| 0.0173 + at as f32 / 102.0) {
         let weights = |of: &dyn Fn(usize, usize) -> i8| -> Vec<i8> {
             (0..filters * channels).map(|at| of(at / channels, at % channels)).collect()
         };
         check(&same.0, &weights(&same.1), image);
         check(&balanced.0, &weights(&balanced.1), image);
     }
-    assert!(cfg!(miri) || off > 3000, "{off}");
+    assert!(cfg!(miri) || off > 1000, "{off}");
 }
 
 /// Of the channels that there are, and no others; of more places than vectors have room for, from some place on.
