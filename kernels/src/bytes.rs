@@ -1,7 +1,7 @@
 //! Bytes that stand for numbers, element by element.
 
 use crate::cpu::for_each_level;
-use crate::quantize::{Precision, placed};
+use crate::quotients::{Divided, write};
 
 /// What bytes stand for: `((byte ^ flip) - zero) * scale`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,6 +11,14 @@ pub struct Unsigned {
     pub zero: f32,
     /// 128 for bytes of int8.
     pub flip: u8,
+}
+
+impl Unsigned {
+    /// What makes such bytes of numbers: what is flipped is an integer with a sign.
+    fn divided(self) -> Divided {
+        let least = -f32::from(self.flip);
+        Divided { scale: self.scale, zero: self.zero + least, limits: [least, least + 255.0] }
+    }
 }
 
 /// A function of two numbers.
@@ -23,81 +31,26 @@ pub enum Pair {
 /// The function of pairs of bytes, quantized: the steps of [`dequantize`](crate::quantize::dequantize), the function and
 /// [`quantize`](crate::quantize::quantize), bit by bit. The scales are those of both operands and of the output.
 pub fn pairs(pair: Pair, [a, b]: [&[u8]; 2], scales: [Unsigned; 3], out: &mut [u8]) {
+    let [of_a, of_b, to] = scales;
+    let both = a.iter().zip(b);
     match pair {
-        Pair::Add => add(a, b, scales, out),
-        Pair::Mul => multiply(a, b, scales, out),
-    }
-}
-
-for_each_level! {
-    fn add<>(a: &[u8], b: &[u8], scales: [Unsigned; 3], out: &mut [u8]) -> () = add_body;
-}
-
-#[inline(always)]
-fn add_body(a: &[u8], b: &[u8], [of_a, of_b, to]: [Unsigned; 3], out: &mut [u8]) {
-    for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
-        *out = quantized(number(*a, of_a) + number(*b, of_b), to);
-    }
-}
-
-for_each_level! {
-    fn multiply<>(a: &[u8], b: &[u8], scales: [Unsigned; 3], out: &mut [u8]) -> () = multiply_body;
-}
-
-#[inline(always)]
-fn multiply_body(a: &[u8], b: &[u8], [of_a, of_b, to]: [Unsigned; 3], out: &mut [u8]) {
-    for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
-        *out = quantized(number(*a, of_a) * number(*b, of_b), to);
+        Pair::Add => write(both.map(|(a, b)| number(*a, of_a) + number(*b, of_b)), to.divided(), out),
+        Pair::Mul => write(both.map(|(a, b)| number(*a, of_a) * number(*b, of_b)), to.divided(), out),
     }
 }
 
 /// As [`pairs`], of bytes and floats.
-pub fn with_floats(pair: Pair, bytes: &[u8], floats: &[f32], scales: [Unsigned; 2], out: &mut [u8]) {
+pub fn with_floats(pair: Pair, bytes: &[u8], floats: &[f32], [of, to]: [Unsigned; 2], out: &mut [u8]) {
+    let both = bytes.iter().zip(floats);
     match pair {
-        Pair::Add => add_floats(bytes, floats, scales, out),
-        Pair::Mul => multiply_by_floats(bytes, floats, scales, out),
+        Pair::Add => write(both.map(|(byte, float)| number(*byte, of) + float), to.divided(), out),
+        Pair::Mul => write(both.map(|(byte, float)| number(*byte, of) * float), to.divided(), out),
     }
-}
-
-for_each_level! {
-    fn add_floats<>(bytes: &[u8], floats: &[f32], scales: [Unsigned; 2], out: &mut [u8]) -> () = add_floats_body;
-}
-
-#[inline(always)]
-fn add_floats_body(bytes: &[u8], floats: &[f32], [of, to]: [Unsigned; 2], out: &mut [u8]) {
-    for ((out, byte), float) in out.iter_mut().zip(bytes).zip(floats) {
-        *out = of_any(number(*byte, of) + *float, to);
-    }
-}
-
-for_each_level! {
-    fn multiply_by_floats<>(bytes: &[u8], floats: &[f32], scales: [Unsigned; 2], out: &mut [u8]) -> ()
-        = multiply_by_floats_body;
-}
-
-#[inline(always)]
-fn multiply_by_floats_body(bytes: &[u8], floats: &[f32], [of, to]: [Unsigned; 2], out: &mut [u8]) {
-    for ((out, byte), float) in out.iter_mut().zip(bytes).zip(floats) {
-        *out = of_any(number(*byte, of) * *float, to);
-    }
-}
-
-/// NaN becomes the integer 0.
-#[inline(always)]
-fn of_any(number: f32, to: Unsigned) -> u8 {
-    let byte = quantized(number, to);
-    if number.is_nan() { 0 } else { byte }
 }
 
 #[inline(always)]
 fn number(byte: u8, of: Unsigned) -> f32 {
     (f32::from(byte ^ of.flip) - of.zero) * of.scale
-}
-
-/// There is no NaN: numbers are finite, and infinite at most when they are added or multiplied.
-#[inline(always)]
-fn quantized(number: f32, to: Unsigned) -> u8 {
-    f32::byte(placed(number / to.scale, to.zero, 0.0, 255.0)) ^ to.flip
 }
 
 /// Places that bytes are added up at.

@@ -99,6 +99,15 @@ fn detected() -> u8 {
     }
 }
 
+/// Whether `mul_add` is an operation of this processor.
+#[inline]
+pub(super) fn is_fused() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return level() >= 3;
+    #[cfg(not(target_arch = "x86_64"))]
+    cfg!(target_arch = "aarch64")
+}
+
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 

@@ -45,6 +45,7 @@ pub mod pictures;
 pub mod pool;
 mod positions;
 pub mod quantize;
+mod quotients;
 pub mod random;
 pub mod recurrent;
 pub mod regions;

@@ -5,6 +5,7 @@ use crate::cpu::for_each_level;
 use crate::format::Format;
 use crate::half::Half;
 use crate::number::Float;
+use crate::quotients::{Divided, write};
 use crate::{Resources, Stopped, parallel};
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
@@ -142,7 +143,7 @@ pub trait Precision: Float + Pod {
 
     /// The nearest number.
     fn of_integer(integer: i32) -> Self;
-    /// The integer, from -128 to 255, modulo 256.
+    /// The nearest integer, ties to even, modulo 256: of numbers from -512 to 512.
     fn byte(self) -> u8;
 }
 
@@ -209,9 +210,11 @@ pub fn quantize<T: Precision>(
             && scales.spread.shares()
         {
             let end = first + out.len();
-            let elements: &[T] = cast_slice(elements.get(first * from..end * from).ok_or(Stopped::Misfit)?);
+            let elements: &[f32] = cast_slice(elements.get(first * from..end * from).ok_or(Stopped::Misfit)?);
             return scales.runs(first, out, |at, scale, zero, out| {
-                quantize_bytes(elements.get(at..).unwrap_or(&[]), scale, zero, limits.map(T::of), out);
+                let numbers = elements.get(at..).unwrap_or(&[]).iter().copied();
+                let [scale, zero] = [scale, zero].map(|of| of.to_f64() as f32);
+                write(numbers, Divided { scale, zero, limits: limits.map(|limit| limit as f32) }, out);
             });
         }
         let (mut room, mut numbers) = (scales.room(work.half)?, [T::ZERO; BLOCK]);
@@ -261,18 +264,6 @@ fn range(format: Format) -> Option<[f64; 2]> {
 /// As [`range`], of integers of 8 bits alone.
 fn bytes(format: Format) -> Option<[f64; 2]> {
     range(format).filter(|_| matches!(format, Format::Signed(8) | Format::Unsigned(8)))
-}
-
-for_each_level! {
-    /// As the steps of [`quantize`], in one pass.
-    fn quantize_bytes<T: Precision>(numbers: &[T], scale: T, zero: T, limits: [T; 2], out: &mut [u8]) -> () = quantize_bytes_body::<T>;
-}
-
-#[inline(always)]
-fn quantize_bytes_body<T: Precision>(numbers: &[T], scale: T, zero: T, [least, most]: [T; 2], out: &mut [u8]) {
-    for (number, out) in numbers.iter().zip(out) {
-        *out = rounded(*number / scale, zero, least, most);
-    }
 }
 
 /// A number as an integer of 8 bits, with its zero point and within its range; 0 for NaN.
@@ -425,7 +416,7 @@ pub fn dequantize_part(bytes: &[u8], signed: bool, [scale, zero]: [f32; 2], out:
 /// As [`quantize`], to bytes that share a scale and a zero point.
 pub fn quantize_part(numbers: &[f32], signed: bool, [scale, zero]: [f32; 2], out: &mut [u8]) {
     let limits = if signed { [-128.0, 127.0] } else { [0.0, 255.0] };
-    quantize_bytes(numbers, scale, zero, limits, out);
+    write(numbers.iter().copied(), Divided { scale, zero, limits }, out);
 }
 
 for_each_level! {

@@ -25,7 +25,7 @@ use super::super::block::Out;
 use super::band::{Band, Grid, Source};
 use super::dense::tiles;
 use super::{CHANNELS, READ, len_of};
-use crate::cpu::for_each_level;
+use crate::cpu::{LINE, for_each_level};
 use crate::windows::Axis;
 use crate::{Lookout, Resources, Stopped, parallel};
 use bytemuck::cast_slice_mut;
@@ -239,7 +239,11 @@ impl BytesPlan<'_> {
                 }
                 None => None,
             };
-            let group = Group { loops, weights, start, positions, block };
+            let next = match self.requantize() {
+                Some(own) => own.weights.as_ptr().wrapping_add((first + loops.filters) * rows).cast(),
+                None => std::ptr::null(),
+            };
+            let group = Group { loops, weights, next, start, positions, block };
             for rows in band.parts(PLACES) {
                 for row in rows.clone() {
                     lookout.after(steps.count * loops.filters * band.columns.len() / SOME)?;
@@ -298,7 +302,12 @@ impl BytesPlan<'_> {
             return Ok(());
         };
         let before = (row - rows.start) * band.columns.len();
-        for tile in tiles(band.columns.clone(), loops.sums.len()) {
+        // Each tile of the band fetches some of what the next group reads.
+        let across = band.columns.len().div_ceil(loops.sums.len());
+        let (tiles_before, count) = band.among(row);
+        let pace = (loops.filters * size_of::<u32>()).div_ceil(count * across).min(LINE);
+        let next = group.next.wrapping_add(tiles_before * across * self.steps.count * pace);
+        for (at, tile) in tiles(band.columns.clone(), loops.sums.len()).enumerate() {
             let (place, first) = (group.start + band.number(row, tile.start), before + tile.start - band.columns.start);
             let lengths = match &task.lengths {
                 Some(lengths) => {
@@ -315,6 +324,8 @@ impl BytesPlan<'_> {
                     offsets: task.offsets.as_ptr(),
                     weights: weights.as_ptr(),
                     steps: self.steps.count,
+                    next: next.wrapping_add(at * self.steps.count * pace),
+                    pace,
                     checks: &self.steps.checks,
                     numbers: self.numbers(group, weights, 0),
                     zero: own.scaling.zero.into(),
@@ -390,6 +401,8 @@ struct Group<'a> {
     loops: Loops,
     /// The weights, and the numbers that follow them.
     weights: Option<&'a [u32]>,
+    /// What follows them, at any address.
+    next: *const u8,
     /// The number of the first place of their first block, and the places of a block.
     start: usize,
     positions: usize,

@@ -13,6 +13,7 @@ use super::filters::Check;
 use super::lengths::{Image, Squares, squares};
 use super::quantize::{Doubts, Numbers, Quantize, Row};
 use super::settle::{Common, Open, Settle, settle};
+use crate::cpu::fetch;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -30,6 +31,9 @@ pub(super) struct Tile<'a> {
     pub(super) offsets: *const u32,
     pub(super) weights: *const u32,
     pub(super) steps: usize,
+    /// Weights that other tiles read next, at any address: each step fetches the line that is so many bytes further.
+    pub(super) next: *const u8,
+    pub(super) pace: usize,
     pub(super) numbers: Numbers,
     /// The zero point of the output.
     pub(super) zero: f32,
@@ -186,6 +190,7 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
             let is_checked = check < checks.end;
             let end = if is_checked { tile.checks.get_unchecked(check).end } else { steps.end };
             while step < end {
+                fetch::<true, _>(tile.next.wrapping_add(step * tile.pace));
                 let image = tile.image.add(*tile.offsets.add(step) as usize);
                 let mut weights = [V::zero(); W];
                 for (at, weights) in weights.iter_mut().enumerate() {
