@@ -53,15 +53,15 @@ struct Inverse {
     scale: f32,
     /// The inverse of the scale, rounded, and what that is off.
     inverse: [f32; 2],
-    /// The numbers of the least and the greatest integer: quotients beyond have no others.
+    /// The numbers of the least and the greatest integer, which those beyond become too.
     ends: [f32; 2],
     zero: u8,
 }
 
 impl Inverse {
-    /// None where multiplications aren't fused, or where some product might be too small or too large.
+    /// `None` where multiplications aren't fused, or where some product might be too small or too large.
     fn of(Divided { scale, zero, limits }: Divided) -> Option<Inverse> {
-        /// Their inverses are scales too.
+        /// Neither these nor their inverses are near an end of what floats there are.
         const SCALES: [f32; 2] = [1e-24, 1e24];
         if !is_fused() || !(SCALES[0]..=SCALES[1]).contains(&scale) {
             return None;

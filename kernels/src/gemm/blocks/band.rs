@@ -424,22 +424,25 @@ impl Band<'_> {
         self.line(row) + self.column(column)
     }
 
+    /// How far apart the windows of neighbours in a column of the output begin.
+    pub(super) fn down(&self) -> usize {
+        let ([_, rows, _], [of_row, ..]) = (&self.grid.axes, self.grid.strides());
+        rows.stride * of_row
+    }
+
     /// Where it begins in a row of what is seen.
     pub(super) fn column(&self, column: usize) -> usize {
-        let [_, _, columns] = &self.grid.axes;
-        // Columns of a band follow each other by their remainders.
-        match self.grid.in_place {
-            true => column * columns.stride * self.grid.distance,
-            false => (column - self.columns.start) * self.grid.distance,
-        }
+        // Those that are not next to each other in place are copied by their remainders.
+        let first = if self.grid.in_place { 0 } else { self.columns.start };
+        (column - first) * self.grid.distance
     }
 
     /// Where the first row that the places of a row see begins.
     pub(super) fn line(&self, row: usize) -> usize {
-        let ([slices, rows, _], [of_row, of_slice, _]) = (&self.grid.axes, self.grid.strides());
+        let ([slices, ..], [_, of_slice, _]) = (&self.grid.axes, self.grid.strides());
         let (slice, row) = self.grid.in_slice(row);
         let first = if self.grid.in_place { (0, 0) } else { (self.slices.start, self.rows.start) };
-        (slice - first.0) * slices.stride * of_slice + (row - first.1) * rows.stride * of_row
+        (slice - first.0) * slices.stride * of_slice + (row - first.1) * self.down()
     }
 
     /// What the places see of an image: in place, or copied to the `room`, with `outside` around it.

@@ -358,16 +358,17 @@ impl BytesPlan<'_> {
         }
         let (most, columns) = (2 * loops.lanes, band.columns.len().max(1));
         waiting.open.reserve(most - waiting.open.len());
-        let first = band.number(rows.start, band.columns.start);
-        let vectors = loops.filters / loops.lanes;
+        let (first, vectors) = (band.number(rows.start, band.columns.start), loops.filters / loops.lanes);
+        // The rows of a part are of one slice.
+        let image = group.block + band.place(rows.start, band.columns.start);
         for [vector, lane] in room.doubts.take(rows.len() * columns * vectors) {
             let (place, filter) = (vector / vectors, vector % vectors * loops.lanes + lane);
             let (lane, block) = (filter % CHANNELS, filter / CHANNELS);
-            let from = band.place(rows.start + place / columns, band.columns.start + place % columns);
+            let from = image + place / columns * band.down() + place % columns * CHANNELS;
             let own = if matches!(self.bytes.kind, Kind::Own(_)) { lane } else { 0 };
             let to = (group.start + block * group.positions + first + place) * CHANNELS + lane;
             // SAFETY: doubts are about bytes of the part.
-            let (image, out) = unsafe { (seen.as_ptr().add(group.block + from + own), out.at(to)) };
+            let (image, out) = unsafe { (seen.as_ptr().add(from + own), out.at(to)) };
             waiting.open.push(Open { image, weights: weights.as_ptr(), filter, out });
             if waiting.open.len() == most {
                 self.settle(task, waiting, lookout)?;

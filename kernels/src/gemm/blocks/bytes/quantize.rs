@@ -78,7 +78,7 @@ pub(super) struct Doubts([[u16; Doubts::ABREAST]; 2 * PLACES / Doubts::ABREAST])
 
 impl Doubts {
     /// Vectors that are looked at together: few have a doubt.
-    const ABREAST: usize = 16;
+    const ABREAST: usize = (u64::BITS / u16::BITS) as usize;
 
     pub(super) fn new() -> Doubts {
         Doubts([[0; Doubts::ABREAST]; _])
@@ -96,13 +96,12 @@ impl Doubts {
     pub(super) fn take(&mut self, vectors: usize) -> impl Iterator<Item = [usize; 2]> {
         let some = self.0.iter_mut().take(vectors.div_ceil(Doubts::ABREAST)).enumerate();
         some.filter(|(_, some)| **some != [0; Doubts::ABREAST]).flat_map(|(first, some)| {
-            let some = std::mem::replace(some, [0; Doubts::ABREAST]).into_iter().enumerate();
-            some.flat_map(move |(at, mut rest)| {
-                std::iter::from_fn(move || {
-                    let lane = rest.trailing_zeros() as usize;
-                    rest &= rest.checked_sub(1)?;
-                    Some([first * Doubts::ABREAST + at, lane])
-                })
+            let some = std::mem::take(some).into_iter().rev();
+            let mut rest = some.fold(0, |rest, lanes| rest << u16::BITS | u64::from(lanes));
+            std::iter::from_fn(move || {
+                let bit = rest.trailing_zeros();
+                rest &= rest.checked_sub(1)?;
+                Some([first * Doubts::ABREAST + (bit / u16::BITS) as usize, (bit % u16::BITS) as usize])
             })
         })
     }
