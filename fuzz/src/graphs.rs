@@ -1,5 +1,5 @@
 //! A few nodes whose shapes and types go together, mostly, with extreme elements. The result is the same for any number of
-//! threads, with and without optimization, and is that of [`crate::plain`] where that has the operator.
+//! threads, with and without optimization, and is that of the module `plain` where that has the operator.
 
 mod bodies;
 mod layout;

@@ -3,12 +3,15 @@
 use onnxref_fuzz::TARGETS;
 use onnxref_fuzz::replay::replay;
 
+/// An interpreter takes thousands of times as long.
+const COUNT: u64 = if cfg!(miri) { 10 } else { 20_000 };
+
 macro_rules! hold {
     ($($name:ident)*) => {
         $(#[test]
         fn $name() {
             let target = TARGETS.into_iter().find(|(name, _)| *name == stringify!($name));
-            assert!(replay(target.expect("a target"), (20_000, 1), None));
+            assert!(replay(target.expect("a target"), (COUNT, 1), None));
         })*
 
         #[test]
