@@ -406,11 +406,12 @@ impl Band<'_> {
         self.slices.clone().flat_map(of_slice)
     }
 
-    /// The number of a row among those of the band, and how many these are.
-    pub(super) fn among(&self, row: usize) -> (usize, usize) {
+    /// The number of the first tile of a row among those of the band, and how many these are: of so many places at most.
+    pub(super) fn among(&self, row: usize, most: usize) -> (usize, usize) {
+        let across = self.columns.len().div_ceil(most);
         let (slice, row) = self.grid.in_slice(row);
         let own = (slice - self.slices.start) * self.rows.len() + row - self.rows.start;
-        (own, self.slices.len() * self.rows.len())
+        (own * across, self.slices.len() * self.rows.len() * across)
     }
 
     /// The number of a place in a plane of the output.

@@ -286,9 +286,7 @@ impl DensePlan<'_> {
         let is_last = steps.end == self.steps;
         // Each tile of the band fetches some of what the next part reads.
         let (filters, most) = (group.loops.filters, group.loops.sums.len());
-        let across = band.columns.len().div_ceil(most);
-        let (before, count) = band.among(row);
-        let (before, count) = (before * across, count * across);
+        let (before, count) = band.among(row, most);
         let next = Next::among(count, filters, group.weights.as_ptr().wrapping_add(next * filters));
         let share = filters * steps.len() / count.max(1);
         let (seen, line) = (self.grid.across(row), band.line(row));

@@ -239,11 +239,7 @@ impl BytesPlan<'_> {
                 }
                 None => None,
             };
-            let next = match self.requantize() {
-                Some(own) => own.weights.as_ptr().wrapping_add((first + loops.filters) * rows).cast(),
-                None => std::ptr::null(),
-            };
-            let group = Group { loops, weights, next, start, positions, block };
+            let group = Group { loops, weights, start, positions, block };
             for rows in band.parts(PLACES) {
                 for row in rows.clone() {
                     lookout.after(steps.count * loops.filters * band.columns.len() / SOME)?;
@@ -302,11 +298,10 @@ impl BytesPlan<'_> {
             return Ok(());
         };
         let before = (row - rows.start) * band.columns.len();
-        // Each tile of the band fetches some of what the next group reads.
-        let across = band.columns.len().div_ceil(loops.sums.len());
-        let (tiles_before, count) = band.among(row);
-        let pace = (loops.filters * size_of::<u32>()).div_ceil(count * across).min(LINE);
-        let next = group.next.wrapping_add(tiles_before * across * self.steps.count * pace);
+        // Each tile of the band fetches some of what the next group reads: its weights follow.
+        let (tiles_before, count) = band.among(row, loops.sums.len());
+        let pace = (loops.filters * size_of::<u32>()).div_ceil(count.max(1)).min(LINE);
+        let next = weights.as_ptr_range().end.cast::<u8>();
         for (at, tile) in tiles(band.columns.clone(), loops.sums.len()).enumerate() {
             let (place, first) = (group.start + band.number(row, tile.start), before + tile.start - band.columns.start);
             let lengths = match &task.lengths {
@@ -324,7 +319,7 @@ impl BytesPlan<'_> {
                     offsets: task.offsets.as_ptr(),
                     weights: weights.as_ptr(),
                     steps: self.steps.count,
-                    next: next.wrapping_add(at * self.steps.count * pace),
+                    next: next.wrapping_add((tiles_before + at) * self.steps.count * pace),
                     pace,
                     checks: &self.steps.checks,
                     numbers: self.numbers(group, weights, 0),
@@ -402,8 +397,6 @@ struct Group<'a> {
     loops: Loops,
     /// The weights, and the numbers that follow them.
     weights: Option<&'a [u32]>,
-    /// What follows them, at any address.
-    next: *const u8,
     /// The number of the first place of their first block, and the places of a block.
     start: usize,
     positions: usize,
