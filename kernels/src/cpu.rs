@@ -80,6 +80,20 @@ pub(super) fn level() -> u8 {
     }
 }
 
+/// The level for products of bytes. 5: AVX-512 VNNI; 4: AVX-VNNI, of AVX2; 3: AVX2; 0: neither.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn level_of_bytes() -> u8 {
+    // Tests of level 3 are those of processors without it; those of level 4 have it.
+    let has_products = is_x86_feature_detected!("avxvnni");
+    #[cfg(any(test, feature = "testing"))]
+    let has_products = has_products && crate::testing::forced() != Some(3);
+    match level() {
+        3 | 4 if has_products => 4,
+        3 | 4 => 3,
+        level => level,
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[cold]
 fn detected() -> u8 {

@@ -270,7 +270,7 @@ impl<const N: usize> Dot for Plain<u32, N> {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::super::vectors::x86::{U32x8, U32x16};
+    use super::super::vectors::x86::{U32x8, U32x16, VnniU32x8};
     use super::Dot;
     use std::arch::x86_64::*;
 
@@ -305,6 +305,19 @@ mod x86 {
         unsafe fn widen(from: *const u8) -> Self {
             // SAFETY: see `Dot`.
             U32x8(unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast())) })
+        }
+    }
+
+    impl Dot for VnniU32x8 {
+        #[inline(always)]
+        unsafe fn dot(self, by: Self, plus: Self) -> Self {
+            // SAFETY: see `Dot`.
+            VnniU32x8(unsafe { _mm256_dpbusd_avx_epi32(plus.0, self.0, by.0) })
+        }
+        #[inline(always)]
+        unsafe fn widen(from: *const u8) -> Self {
+            // SAFETY: see `Dot`.
+            VnniU32x8(unsafe { U32x8::widen(from).0 })
         }
     }
 }

@@ -266,11 +266,11 @@ unsafe fn row<V: Vector>(tile: &Tile<V::Of>, next: [*const V::Of; ABREAST - 1]) 
     }
 }
 
-/// The kernel for this processor: of plain vectors with tiles of a height, or of those of its level, highest first.
+/// The kernel for this processor: of plain vectors with tiles of a height, or of those of its level of a kind, highest first.
 macro_rules! kernel {
-    ($type:ty: $plain:ty, $height:expr; $($level:literal $features:literal $lanes:ty, $most:literal;)*) => {{
+    ($level_of:ident, $type:ty: $plain:ty, $height:expr; $($level:literal $features:literal $lanes:ty, $most:literal;)*) => {{
         #[cfg(target_arch = "x86_64")]
-        match crate::cpu::level() {
+        match crate::cpu::$level_of() {
             $($level.. => {
                 #[target_feature(enable = $features)]
                 unsafe fn of_level(x: &Tile<$type>) {
@@ -294,8 +294,9 @@ macro_rules! kernel {
 
 /// The kernel for [`quads`](super::quads).
 pub(super) fn quads() -> Kernel<u32> {
-    kernel! { u32: Quads<Plain<u32, 4>>, 4;
+    kernel! { level_of_bytes, u32: Quads<Plain<u32, 4>>, 4;
         5 "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni" Quads<U32x16>, 12;
+        4 "avx2,avxvnni" Quads<VnniU32x8>, 6;
         3 "avx2" Quads<U32x8>, 4;
     }
 }
@@ -322,7 +323,7 @@ macro_rules! numbers {
             }
 
             fn kernel() -> Kernel<$type> {
-                kernel!($type: $($kernel)*)
+                kernel!(level, $type: $($kernel)*)
             }
 
             fn quads() -> Option<Kernel<$type>> {

@@ -145,8 +145,8 @@ pub(super) mod x86 {
 
     /// Implements [`Vector`] by intrinsics.
     macro_rules! vectors {
-        ($($(#[$doc:meta])* $name:ident($vector:ty): $count:literal of $of:ty;
-            $zero:expr, $splat:expr, $load:expr, $store:expr, $mask:expr, $load_some:expr, $store_some:expr, $mul_add:expr, $add:expr;)*) => {$(
+        ($($($(#[$doc:meta])* $name:ident)+ ($vector:ty): $count:literal of $of:ty;
+            $zero:expr, $splat:expr, $load:expr, $store:expr, $mask:expr, $load_some:expr, $store_some:expr, $mul_add:expr, $add:expr;)*) => {$($(
             $(#[$doc])*
             #[derive(Debug, Clone, Copy)]
             pub(in super::super) struct $name(pub(in super::super) $vector);
@@ -190,7 +190,7 @@ pub(super) mod x86 {
                     $name(unsafe { $add(self.0, other.0) })
                 }
             }
-        )*};
+        )+)*};
     }
 
     vectors! {
@@ -221,7 +221,9 @@ pub(super) mod x86 {
             _mm256_setzero_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd,
             long_words, |mask, from| _mm256_maskload_pd(from, mask), _mm256_maskstore_pd, _mm256_fmadd_pd, _mm256_add_pd;
         /// 8 integers, with AVX2.
-        U32x8(__m256i): 8 of u32;
+        U32x8
+        /// As above, with AVX-VNNI.
+        VnniU32x8(__m256i): 8 of u32;
             _mm256_setzero_si256, _mm256_set1_epi32, |from: *const __m256i| _mm256_loadu_si256(from),
             |to: *mut __m256i, from| _mm256_storeu_si256(to, from),
             words, |mask, from| _mm256_maskload_epi32(from, mask), _mm256_maskstore_epi32,

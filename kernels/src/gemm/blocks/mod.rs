@@ -60,7 +60,7 @@ pub fn pays() -> bool {
 /// windows of images, or of matrices.
 pub fn integers_pay(windows: bool) -> bool {
     #[cfg(target_arch = "x86_64")]
-    return crate::cpu::level() >= if windows { 3 } else { 5 };
+    return crate::cpu::level_of_bytes() >= if windows { 3 } else { 4 };
     #[cfg(not(target_arch = "x86_64"))]
     {
         let _ = windows;

@@ -211,7 +211,7 @@ impl<const N: usize> Quantize for Plain<u32, N> {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::super::super::vectors::Vector;
-    use super::super::super::super::vectors::x86::{F32x8, F32x16, U32x8, U32x16};
+    use super::super::super::super::vectors::x86::{F32x8, F32x16, U32x8, U32x16, VnniU32x8};
     use super::{MOST, Quantize, SIGNS};
     use std::arch::x86_64::*;
 
@@ -308,92 +308,99 @@ mod x86 {
         }
     }
 
-    impl Quantize for U32x8 {
-        type Floats = F32x8;
+    /// Implements [`Quantize`] for vectors of 8 numbers.
+    macro_rules! narrow {
+        ($($name:ident)*) => {$(
+            impl Quantize for $name {
+                type Floats = F32x8;
 
-        #[inline(always)]
-        unsafe fn floats(self) -> F32x8 {
-            F32x8(unsafe { _mm256_cvtepi32_ps(self.0) })
-        }
-        #[inline(always)]
-        unsafe fn unsigned_floats(self) -> F32x8 {
-            unsafe {
-                let low = _mm256_cvtepi32_ps(_mm256_and_si256(self.0, _mm256_set1_epi32(0xffff)));
-                let high = _mm256_cvtepi32_ps(_mm256_srli_epi32::<16>(self.0));
-                F32x8(_mm256_fmadd_ps(high, _mm256_set1_ps(65536.0), low))
+                #[inline(always)]
+                unsafe fn floats(self) -> F32x8 {
+                    F32x8(unsafe { _mm256_cvtepi32_ps(self.0) })
+                }
+                #[inline(always)]
+                unsafe fn unsigned_floats(self) -> F32x8 {
+                    unsafe {
+                        let low = _mm256_cvtepi32_ps(_mm256_and_si256(self.0, _mm256_set1_epi32(0xffff)));
+                        let high = _mm256_cvtepi32_ps(_mm256_srli_epi32::<16>(self.0));
+                        F32x8(_mm256_fmadd_ps(high, _mm256_set1_ps(65536.0), low))
+                    }
+                }
+                #[inline(always)]
+                unsafe fn quantize(scaled: F32x8, zero: f32, to: *mut u8) -> F32x8 {
+                    unsafe {
+                        let within = _mm256_max_ps(_mm256_min_ps(scaled.0, _mm256_set1_ps(MOST - zero)), _mm256_set1_ps(-zero));
+                        let nearest = _mm256_cvtps_epi32(within);
+                        let placed = _mm256_add_epi32(nearest, _mm256_set1_epi32(zero as i32));
+                        let words = _mm_packs_epi32(_mm256_castsi256_si128(placed), _mm256_extracti128_si256::<1>(placed));
+                        _mm_storel_epi64(to.cast(), _mm_packus_epi16(words, words));
+                        Self::magnitudes(F32x8(_mm256_sub_ps(within, _mm256_cvtepi32_ps(nearest))))
+                    }
+                }
+                #[inline(always)]
+                unsafe fn greater(numbers: F32x8, than: F32x8) -> u16 {
+                    unsafe { _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(numbers.0, than.0)) as u16 }
+                }
+                #[inline(always)]
+                unsafe fn sizes(self) -> Self {
+                    $name(unsafe { _mm256_abs_epi32(self.0) })
+                }
+                #[inline(always)]
+                unsafe fn magnitudes(of: F32x8) -> F32x8 {
+                    F32x8(unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), of.0) })
+                }
+                #[inline(always)]
+                unsafe fn four(places: *const *const u8, offset: usize) -> [Self; 4] {
+                    unsafe {
+                        let of = |place: usize| _mm_loadu_si128((*places.add(place)).add(offset).cast());
+                        let rows = [
+                            _mm256_set_m128i(of(4), of(0)),
+                            _mm256_set_m128i(of(5), of(1)),
+                            _mm256_set_m128i(of(6), of(2)),
+                            _mm256_set_m128i(of(7), of(3)),
+                        ];
+                        let low = [_mm256_unpacklo_epi32(rows[0], rows[1]), _mm256_unpacklo_epi32(rows[2], rows[3])];
+                        let high = [_mm256_unpackhi_epi32(rows[0], rows[1]), _mm256_unpackhi_epi32(rows[2], rows[3])];
+                        [
+                            $name(_mm256_unpacklo_epi64(low[0], low[1])),
+                            $name(_mm256_unpackhi_epi64(low[0], low[1])),
+                            $name(_mm256_unpacklo_epi64(high[0], high[1])),
+                            $name(_mm256_unpackhi_epi64(high[0], high[1])),
+                        ]
+                    }
+                }
+                #[inline(always)]
+                unsafe fn pick(from: *const u32, which: Self) -> Self {
+                    unsafe {
+                        let [low, high] = [0, 8].map(|at| _mm256_permutevar8x32_epi32(Self::load(from.add(at)).0, which.0));
+                        let is_high = _mm256_cmpgt_epi32(which.0, _mm256_set1_epi32(7));
+                        $name(_mm256_blendv_epi8(low, high, is_high))
+                    }
+                }
+                #[inline(always)]
+                unsafe fn choose(self, other: Self, of_other: Self) -> Self {
+                    $name(unsafe { _mm256_blendv_epi8(self.0, other.0, of_other.0) })
+                }
+                #[inline(always)]
+                unsafe fn flip(self) -> Self {
+                    $name(unsafe { _mm256_xor_si256(self.0, _mm256_set1_epi32(SIGNS as i32)) })
+                }
+                #[inline(always)]
+                unsafe fn byte(self, at: usize) -> Self {
+                    let up = 24 - 8 * at as i32;
+                    $name(unsafe { _mm256_srai_epi32::<24>(_mm256_sllv_epi32(self.0, _mm256_set1_epi32(up))) })
+                }
+                #[inline(always)]
+                unsafe fn unsigned(self, at: usize) -> Self {
+                    let down = 8 * at as i32;
+                    unsafe {
+                        let rest = _mm256_srlv_epi32(self.0, _mm256_set1_epi32(down));
+                        $name(_mm256_and_si256(rest, _mm256_set1_epi32(0xff)))
+                    }
+                }
             }
-        }
-        #[inline(always)]
-        unsafe fn quantize(scaled: F32x8, zero: f32, to: *mut u8) -> F32x8 {
-            unsafe {
-                let within = _mm256_max_ps(_mm256_min_ps(scaled.0, _mm256_set1_ps(MOST - zero)), _mm256_set1_ps(-zero));
-                let nearest = _mm256_cvtps_epi32(within);
-                let placed = _mm256_add_epi32(nearest, _mm256_set1_epi32(zero as i32));
-                let words = _mm_packs_epi32(_mm256_castsi256_si128(placed), _mm256_extracti128_si256::<1>(placed));
-                _mm_storel_epi64(to.cast(), _mm_packus_epi16(words, words));
-                Self::magnitudes(F32x8(_mm256_sub_ps(within, _mm256_cvtepi32_ps(nearest))))
-            }
-        }
-        #[inline(always)]
-        unsafe fn greater(numbers: F32x8, than: F32x8) -> u16 {
-            unsafe { _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(numbers.0, than.0)) as u16 }
-        }
-        #[inline(always)]
-        unsafe fn sizes(self) -> Self {
-            U32x8(unsafe { _mm256_abs_epi32(self.0) })
-        }
-        #[inline(always)]
-        unsafe fn magnitudes(of: F32x8) -> F32x8 {
-            F32x8(unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), of.0) })
-        }
-        #[inline(always)]
-        unsafe fn four(places: *const *const u8, offset: usize) -> [Self; 4] {
-            unsafe {
-                let of = |place: usize| _mm_loadu_si128((*places.add(place)).add(offset).cast());
-                let rows = [
-                    _mm256_set_m128i(of(4), of(0)),
-                    _mm256_set_m128i(of(5), of(1)),
-                    _mm256_set_m128i(of(6), of(2)),
-                    _mm256_set_m128i(of(7), of(3)),
-                ];
-                let low = [_mm256_unpacklo_epi32(rows[0], rows[1]), _mm256_unpacklo_epi32(rows[2], rows[3])];
-                let high = [_mm256_unpackhi_epi32(rows[0], rows[1]), _mm256_unpackhi_epi32(rows[2], rows[3])];
-                [
-                    U32x8(_mm256_unpacklo_epi64(low[0], low[1])),
-                    U32x8(_mm256_unpackhi_epi64(low[0], low[1])),
-                    U32x8(_mm256_unpacklo_epi64(high[0], high[1])),
-                    U32x8(_mm256_unpackhi_epi64(high[0], high[1])),
-                ]
-            }
-        }
-        #[inline(always)]
-        unsafe fn pick(from: *const u32, which: Self) -> Self {
-            unsafe {
-                let [low, high] = [0, 8].map(|at| _mm256_permutevar8x32_epi32(Self::load(from.add(at)).0, which.0));
-                let is_high = _mm256_cmpgt_epi32(which.0, _mm256_set1_epi32(7));
-                U32x8(_mm256_blendv_epi8(low, high, is_high))
-            }
-        }
-        #[inline(always)]
-        unsafe fn choose(self, other: Self, of_other: Self) -> Self {
-            U32x8(unsafe { _mm256_blendv_epi8(self.0, other.0, of_other.0) })
-        }
-        #[inline(always)]
-        unsafe fn flip(self) -> Self {
-            U32x8(unsafe { _mm256_xor_si256(self.0, _mm256_set1_epi32(SIGNS as i32)) })
-        }
-        #[inline(always)]
-        unsafe fn byte(self, at: usize) -> Self {
-            let up = 24 - 8 * at as i32;
-            U32x8(unsafe { _mm256_srai_epi32::<24>(_mm256_sllv_epi32(self.0, _mm256_set1_epi32(up))) })
-        }
-        #[inline(always)]
-        unsafe fn unsigned(self, at: usize) -> Self {
-            let down = 8 * at as i32;
-            unsafe {
-                let rest = _mm256_srlv_epi32(self.0, _mm256_set1_epi32(down));
-                U32x8(_mm256_and_si256(rest, _mm256_set1_epi32(0xff)))
-            }
-        }
+        )*};
     }
+
+    narrow!(U32x8 VnniU32x8);
 }

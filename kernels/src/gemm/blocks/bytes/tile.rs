@@ -5,7 +5,7 @@
 
 use super::super::super::quads::Dot;
 #[cfg(target_arch = "x86_64")]
-use super::super::super::vectors::x86::{U32x8, U32x16};
+use super::super::super::vectors::x86::{U32x8, U32x16, VnniU32x8};
 use super::super::super::vectors::{Plain, Vector};
 use super::super::CHANNELS;
 use super::super::tile::each_place;
@@ -319,6 +319,8 @@ level!(plain: Eight);
 #[cfg(target_arch = "x86_64")]
 level!(#[target_feature(enable = "avx2,fma")] narrow: U32x8);
 #[cfg(target_arch = "x86_64")]
+level!(#[target_feature(enable = "avx2,fma,avxvnni")] narrow_vnni: VnniU32x8);
+#[cfg(target_arch = "x86_64")]
 level!(#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")] wide: U32x16);
 
 type Eight = Plain<u32, 8>;
@@ -326,14 +328,15 @@ type Eight = Plain<u32, 8>;
 /// The loops for this processor: of two blocks of filters if there are such loops and `two` is asked for, else of one.
 pub(super) fn loops<S: Seen>(two: bool) -> Loops {
     #[cfg(target_arch = "x86_64")]
-    match crate::cpu::level() {
+    match crate::cpu::level_of_bytes() {
         5.. => {
             return match two {
                 true => loops_of!(U32x16, wide, S, 2; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
                 false => loops_of!(U32x16, wide, S, 1; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
             };
         }
-        3.. => return loops_of!(U32x8, narrow, S, 2; 1 2 3 4),
+        4 => return loops_of!(VnniU32x8, narrow_vnni, S, 2; 1 2 3 4 5 6),
+        3 => return loops_of!(U32x8, narrow, S, 2; 1 2 3 4),
         _ => {}
     }
     let _ = two;
