@@ -33,7 +33,7 @@ mod walk;
 pub use affine::{Affine, Spread};
 pub use elements::{Floating, Number, Ordered, Stored};
 pub use fold::Fold;
-pub use normalize::{Moment, Normalize, normalize, normalize_scaled, statistics};
+pub use normalize::{Moment, Normalize, Standardize, normalize, normalize_scaled, statistics};
 pub use places::{Hardmax, IndexOf};
 pub use rank::First;
 pub use reduce::{Reduction, ReductionOfAll, reduce};
