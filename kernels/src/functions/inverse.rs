@@ -1,14 +1,14 @@
 //! Inverse trigonometric functions, in `f64` for either type.
 
-use super::{Real, polynomial, sum};
+use super::{Real, is_short, polynomial, sum};
 use std::f64::consts::{FRAC_PI_2, PI};
 
 #[inline(always)]
 pub fn asin<T: Real>(x: T) -> T {
     let a = x.to_f64().abs();
     let small = a <= 0.5;
-    let (square, series) = series(a, small);
-    let (root, rest) = complement(square, series);
+    let (square, series) = series::<T>(a, small);
+    let (root, rest) = complement::<T>(square, series);
     let (high, low) = sum(FRAC_PI_2, -2.0 * root);
     let large = high + (low + (0.5 * PI_LOW - 2.0 * rest));
     let y = if small { (a * square).mul_add(series, a) } else { large };
@@ -19,10 +19,10 @@ pub fn asin<T: Real>(x: T) -> T {
 pub fn acos<T: Real>(x: T) -> T {
     let x = x.to_f64();
     let a = x.abs();
-    let (square, series) = series(a, a <= 0.5);
+    let (square, series) = series::<T>(a, a <= 0.5);
     let (high, low) = sum(FRAC_PI_2, -x);
     let middle = high + (low + (x * square).mul_add(-series, 0.5 * PI_LOW));
-    let (root, rest) = complement(square, series);
+    let (root, rest) = complement::<T>(square, series);
     let (high, low) = sum(PI, -2.0 * root);
     let left = high + (low + (PI_LOW - 2.0 * rest));
     let right = 2.0 * (root + rest);
@@ -37,16 +37,20 @@ pub fn acos<T: Real>(x: T) -> T {
 
 /// The square of `a`, or that of the sine of half the angle whose cosine it is; and the series of this square.
 #[inline(always)]
-fn series(a: f64, small: bool) -> (f64, f64) {
+fn series<T: Real>(a: f64, small: bool) -> (f64, f64) {
     let square = if small { a * a } else { 0.5 - 0.5 * a };
-    (square, polynomial(square, ASIN))
+    (square, polynomial(square, if is_short::<T>() { ASIN_SHORT } else { ASIN }))
 }
 
 /// asin(sqrt(square)) = root + rest, for (1 - a) / 2, a in [1/2, 1], and its series. NaN beyond 1.
 #[inline(always)]
-fn complement(square: f64, series: f64) -> (f64, f64) {
+fn complement<T: Real>(square: f64, series: f64) -> (f64, f64) {
     let root = square.sqrt();
-    let low = root.mul_add(-root, square) / (root + root + f64::MIN_POSITIVE);
+    // What the root lacks: `f32` doesn't need it.
+    let low = match is_short::<T>() {
+        true => 0.0,
+        false => root.mul_add(-root, square) / (root + root + f64::MIN_POSITIVE),
+    };
     (root, (root * square).mul_add(series, low))
 }
 
@@ -58,9 +62,9 @@ pub fn atan<T: Real>(x: T) -> T {
     let large = a > 1.0;
     let t = if large { inverse } else { a };
     let square = t * t;
-    let rest = t * square * polynomial(square, ATAN);
+    let rest = t * square * polynomial(square, if is_short::<T>() { ATAN_SHORT } else { ATAN });
     // What `t` lacks of the inverse.
-    let low = inverse.mul_add(-a, 1.0) * inverse / (1.0 + square);
+    let low = if is_short::<T>() { 0.0 } else { inverse.mul_add(-a, 1.0) * inverse / (1.0 + square) };
     let (high, error) = sum(FRAC_PI_2, -t);
     let y = if large { high + (error + (0.5 * PI_LOW - (rest + low))) } else { t + rest };
     T::of(y.copysign(x.to_f64()))
@@ -84,6 +88,16 @@ const ASIN: &[f64] = &[
     -0.02101969980427811,
     0.032642451779553945,
 ];
+// Error 2^-33.9.
+const ASIN_SHORT: &[f64] = &[
+    0.16666666686085643,
+    0.07499992404401838,
+    0.04464766388813485,
+    0.030269138728589183,
+    0.023611817008891752,
+    0.010574415516912909,
+    0.030974540371355073,
+];
 // (atan(x) - x) / x^3 in x^2, x <= 1: error 2^-55.4.
 const ATAN: &[f64] = &[
     -0.33333333333333065,
@@ -106,4 +120,19 @@ const ATAN: &[f64] = &[
     0.0008304089855227845,
     -0.000151963773195906,
     1.3205391030875995e-05,
+];
+// Error 2^-33.9.
+const ATAN_SHORT: &[f64] = &[
+    -0.3333333332694414,
+    0.19999998154086215,
+    -0.14285624891483525,
+    0.11109392308322223,
+    -0.09073553118976409,
+    0.0758665283364667,
+    -0.06246315194128317,
+    0.047294798621813336,
+    -0.02991311194551696,
+    0.014072923344697239,
+    -0.0042216579909296476,
+    0.0005930437556365282,
 ];
