@@ -235,6 +235,13 @@ impl<T: Number> Line<'_, T> {
     }
 }
 
+/// Whether the first two of the bytes, which are signed, and the others are so small that the products of two with any unsigned
+/// bytes have a sum of 16 bits: at most 255 * 128.
+pub(super) fn few(quad: u32) -> bool {
+    let [a, b, c, d] = quad.to_le_bytes().map(|byte| i16::from(byte as i8));
+    [a + b, c + d].iter().all(|sum| sum.abs() <= 128)
+}
+
 /// A vector of numbers of four bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quads<V>(V);
@@ -244,8 +251,17 @@ pub(super) struct Quads<V>(V);
 /// # Safety
 /// Needs the processor features of its vector, and AVX-512 VNNI if it has 512 bits. Pointers are those of `COUNT` bytes.
 pub(super) trait Dot: Vector<Of = u32> {
+    /// Whether [`Dot::dot_of_few`] is faster than [`Dot::dot`].
+    const PREFERS_FEW: bool = false;
+
     /// `plus` and the sum of the four products of bytes of `self`, which are unsigned, and of `by`, which are signed
     unsafe fn dot(self, by: Self, plus: Self) -> Self;
+    /// As above, by bytes that are [`few`].
+    #[inline(always)]
+    unsafe fn dot_of_few(self, by: Self, plus: Self) -> Self {
+        // SAFETY: the caller's.
+        unsafe { self.dot(by, plus) }
+    }
     /// As many bytes as numbers.
     unsafe fn widen(from: *const u8) -> Self;
 }
@@ -288,6 +304,8 @@ mod x86 {
     }
 
     impl Dot for U32x8 {
+        const PREFERS_FEW: bool = true;
+
         /// Bytes become words first: a sum of two products doesn't fit in 16 bits.
         #[inline(always)]
         unsafe fn dot(self, by: Self, plus: Self) -> Self {
@@ -299,6 +317,14 @@ mod x86 {
                 let by_odd = _mm256_srai_epi16::<8>(by.0);
                 let sum = _mm256_add_epi32(plus.0, _mm256_madd_epi16(even, by_even));
                 U32x8(_mm256_add_epi32(sum, _mm256_madd_epi16(odd, by_odd)))
+            }
+        }
+        #[inline(always)]
+        unsafe fn dot_of_few(self, by: Self, plus: Self) -> Self {
+            // SAFETY: see `Dot`.
+            unsafe {
+                let pairs = _mm256_maddubs_epi16(self.0, by.0);
+                U32x8(_mm256_add_epi32(plus.0, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))))
             }
         }
         #[inline(always)]

@@ -1,11 +1,13 @@
 //! Filters of bytes, packed, and the steps of their sums.
 
 use super::super::super::BLOCK;
+use super::super::super::quads::few;
 use super::super::{CHANNELS, len_of};
 use super::quantize::ROWS;
 use super::settle::{OTHERS, rounding, slack};
 use super::tile::{Four, Own, loops};
 use crate::{Resources, Stopped};
+use bytemuck::cast_slice_mut;
 use std::ops::Range;
 
 /// Channels that are multiplied at once.
@@ -145,9 +147,10 @@ impl Steps {
         }
     }
 
-    /// Rows of numbers that follow the steps: see [`Numbers`](super::quantize::Numbers).
+    /// Rows of numbers that follow the steps: see [`Numbers`](super::quantize::Numbers). A row has a byte for each of so many
+    /// steps at least.
     pub(super) fn rows(&self) -> usize {
-        ROWS + self.checks.len()
+        ROWS + self.checks.len() + self.count.div_ceil(CHANNELS * size_of::<u32>())
     }
 
     /// How often a term of a part counts: once for each partial sum that isn't known better without it.
@@ -234,6 +237,11 @@ impl FilterBytes<'_> {
                 self.pack_one(first + lane, &steps, &counts, |row, bits| {
                     group.get_mut(row * width + lane).into_iter().for_each(|to| *to |= bits);
                 });
+            }
+            let (weights, numbers) = group.split_at_mut(steps.count * width);
+            let of_steps = cast_slice_mut(numbers.get_mut((ROWS + steps.checks.len()) * width..).unwrap_or(&mut []));
+            for (weights, are_few) in weights.chunks_exact(width).zip(of_steps) {
+                *are_few = u8::from(weights.iter().all(|quad| few(*quad)));
             }
             (out, first) = (rest, first + width);
         }

@@ -10,8 +10,9 @@ use crate::quantize::{Precision, placed};
 ///
 /// `sum + bias` is what the sum is without zero points, and `that * factor + addend` becomes an integer. It becomes the one of
 /// floats if it isn't further from it than `certain + length * slope + path * climb`, where the path is the sum of the
-/// magnitudes of partial sums: what floats may be off takes that from a half. Floats have scales of weights, and a bias. The
-/// last rows, one for each check, are what partial sums are less for their zero points.
+/// magnitudes of partial sums: what floats may be off takes that from a half. Floats have scales of weights, and a bias. Then
+/// there is a row for each check: what partial sums are less for their zero points. The last rows have a byte for each step:
+/// whether all its weights are [`few`](super::super::super::quads::few).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) first: *const u32,
@@ -53,6 +54,12 @@ impl Numbers {
     pub(super) unsafe fn less<V: Vector<Of = u32>>(self, check: usize, filter: usize) -> V {
         // SAFETY: the caller's.
         unsafe { V::load(self.first.add((ROWS + check) * self.apart + filter)) }
+    }
+
+    /// The bytes of steps, behind the rows of so many checks.
+    #[inline(always)]
+    pub(super) fn are_few(self, checks: usize) -> *const u8 {
+        self.first.wrapping_add((ROWS + checks) * self.apart).cast()
     }
 }
 

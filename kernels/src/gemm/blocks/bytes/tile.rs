@@ -185,6 +185,7 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
     // SAFETY: the caller's.
     unsafe {
         let (mut sums, mut step) = ([[V::zero(); W]; R], steps.start);
+        let are_few = tile.numbers.are_few(tile.checks.len());
         // Without checks, all steps follow each other.
         for check in checks.start..checks.end.max(checks.start + 1) {
             let is_checked = check < checks.end;
@@ -196,11 +197,9 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
                 for (at, weights) in weights.iter_mut().enumerate() {
                     *weights = V::load(tile.weights.add((step * W + at) * V::COUNT));
                 }
-                for (place, sums) in sums.iter_mut().enumerate() {
-                    let image = image.add(place * CHANNELS);
-                    for (at, (sum, weights)) in sums.iter_mut().zip(weights).enumerate() {
-                        *sum = S::load::<V>(image, at * V::COUNT).dot(weights, *sum);
-                    }
+                match V::PREFERS_FEW && are_few.add(step).read() != 0 {
+                    true => add::<V, S, W, R, true>(image, weights, &mut sums),
+                    false => add::<V, S, W, R, false>(image, weights, &mut sums),
                 }
                 step += 1;
             }
@@ -218,6 +217,28 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
             let total = totals.add(at * V::COUNT);
             let all = if steps.start == 0 { *sum } else { V::load(total).add(*sum) };
             all.store(total);
+        }
+    }
+}
+
+/// Adds the products of a step, whose weights may be `FEW`.
+///
+/// # Safety
+/// See [`Sums`] and [`Vector`].
+#[inline(always)]
+unsafe fn add<V: Quantize, S: Seen, const W: usize, const R: usize, const FEW: bool>(
+    image: *const u8,
+    weights: [V; W],
+    sums: &mut [[V; W]; R],
+) {
+    for (place, sums) in sums.iter_mut().enumerate() {
+        // SAFETY: the caller's.
+        unsafe {
+            let image = image.add(place * CHANNELS);
+            for (at, (sum, weights)) in sums.iter_mut().zip(weights).enumerate() {
+                let seen = S::load::<V>(image, at * V::COUNT);
+                *sum = if FEW { seen.dot_of_few(weights, *sum) } else { seen.dot(weights, *sum) };
+            }
         }
     }
 }
