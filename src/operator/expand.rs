@@ -4,7 +4,6 @@ use super::{Attribute, Call, Inference, Make, Operator, Resolved, Values};
 use crate::error::{Error, Result};
 use crate::limits::Budget;
 use crate::schema::Schema;
-use crate::tensor::Tensor;
 use std::sync::Arc;
 
 /// Finds operators by name, for nodes that no file has: those of bodies, and those that passes make. One for a load; each
@@ -122,11 +121,6 @@ impl<'a> Body<'a> {
         let (node, bodies) = (self.expansion.nodes.len(), resolved.has_bodies());
         self.expansion.nodes.push(BodyNode { resolved, attributes, inputs, outputs: O, bodies });
         std::array::from_fn(|k| BodyValue::Output { node, k })
-    }
-
-    /// Adds a value that is the same in every run.
-    pub(crate) fn constant(&mut self, value: Tensor) -> Result<BodyValue> {
-        self.node("Constant", 13, [("value", Attribute::Tensor(value))], [])
     }
 
     /// Says what the next output of the node is: what a node of the body produces, once.

@@ -5,7 +5,7 @@ use super::super::super::quads::few;
 use super::super::{CHANNELS, len_of};
 use super::quantize::ROWS;
 use super::settle::{OTHERS, rounding, slack};
-use super::tile::{Four, Own, loops};
+use super::tile::{Four, Loops, Own, loops};
 use crate::{Resources, Stopped};
 use bytemuck::cast_slice_mut;
 use std::ops::Range;
@@ -229,7 +229,7 @@ impl FilterBytes<'_> {
         let (mut out, mut first) = (out.get_mut(..self.packed()).ok_or(Stopped::Misfit)?, 0);
         while !out.is_empty() {
             let two = filters - first > CHANNELS;
-            let width = if *own { loops::<Own>(false).filters } else { loops::<Four>(two).filters };
+            let Loops { filters: width, lanes, .. } = if *own { loops::<Own>(false) } else { loops::<Four>(two) };
             let (group, rest) = out.split_at_mut((width * (steps.count + steps.rows())).min(out.len()));
             group.fill(0);
             for lane in 0..width.min(filters - first) {
@@ -239,9 +239,12 @@ impl FilterBytes<'_> {
                 });
             }
             let (weights, numbers) = group.split_at_mut(steps.count * width);
-            let of_steps = cast_slice_mut(numbers.get_mut((ROWS + steps.checks.len()) * width..).unwrap_or(&mut []));
+            let of_steps: &mut [u8] =
+                cast_slice_mut(numbers.get_mut((ROWS + steps.checks.len()) * width..).unwrap_or(&mut []));
             for (weights, are_few) in weights.chunks_exact(width).zip(of_steps) {
-                *are_few = u8::from(weights.iter().all(|quad| few(*quad)));
+                for vector in weights.chunks_exact(lanes).rev() {
+                    *are_few = *are_few << 1 | u8::from(vector.iter().all(|quad| few(*quad)));
+                }
             }
             (out, first) = (rest, first + width);
         }

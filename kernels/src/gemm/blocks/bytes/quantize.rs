@@ -11,8 +11,8 @@ use crate::quantize::{Precision, placed};
 /// `sum + bias` is what the sum is without zero points, and `that * factor + addend` becomes an integer. It becomes the one of
 /// floats if it isn't further from it than `certain + length * slope + path * climb`, where the path is the sum of the
 /// magnitudes of partial sums: what floats may be off takes that from a half. Floats have scales of weights, and a bias. Then
-/// there is a row for each check: what partial sums are less for their zero points. The last rows have a byte for each step:
-/// whether all its weights are [`few`](super::super::super::quads::few).
+/// there is a row for each check: what partial sums are less for their zero points. The last rows have a byte for each step,
+/// with a bit for each vector of filters: whether all its weights are [`few`](super::super::super::quads::few).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) first: *const u32,

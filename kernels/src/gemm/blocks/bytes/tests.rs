@@ -253,6 +253,39 @@ fn sums_of_bytes_of_channels_alone() {
     }
 }
 
+/// Pairs of weights whose products have sums at the ends of 16 bits, or just beyond: of all filters of a step, or of one of them.
+#[test]
+fn pairs_of_weights_near_the_ends_of_words() {
+    let few = [[64, 64], [127, 1], [-64, -64], [-128, 0], [127, -128], [-1, -127], [0, 0]];
+    let many = [[64, 65], [127, 2], [-64, -65], [-128, -1]];
+    let (channels, filters) = (4 * CHANNELS, 20);
+    let weights: Vec<i8> = (0..filters * channels / 2)
+        .flat_map(|at| {
+            let (filter, pair) = (at / (channels / 2), at % (channels / 2));
+            let step = pair / 2;
+            if step % 3 == 0 || step % 3 == 1 && filter != step { few[at % 7] } else { many[at % 4] }
+        })
+        .collect();
+    let w: &[u8] = bytemuck::cast_slice(&weights);
+    let case = Case { images: 1, channels, filters, axes: [axis(3, 1, 1, 1, [0; 2]), axis(5, 1, 1, 1, [0; 2])] };
+    for byte in [255u8, 254] {
+        let sums = weights.chunks(channels).map(|w| w.iter().map(|w| i32::from(*w) * i32::from(byte)).sum::<i32>());
+        // Nothing is left of what is exact.
+        let bias: Vec<i32> = sums.enumerate().map(|(filter, sum)| filter as i32 - sum).collect();
+        let scales = Scales::Integers { factors: &[1.0], bias: Some(&bias) };
+        let (resources, scaling) = (Resources { threads: 1, stop: None }, Scaling { outside: 0, scales, zero: 3 });
+        at_each_level(|| {
+            let sizes = [filters, channels, 1];
+            let packing = FilterBytes { bytes: w, sizes, own: false, turned: false, flip: 0, scaling };
+            let mut packed = vec![0; packing.packed()];
+            packing.pack(&mut packed, resources).unwrap();
+            let kind = Kind::All(filters, Requantize { weights: &packed, scaling });
+            let want: Vec<u8> = (0..filters).flat_map(|filter| [3 + filter as u8; 15]).collect();
+            assert_eq!(case.run(kind, &vec![byte; channels * 15], filters, (false, 1)), want);
+        });
+    }
+}
+
 #[test]
 fn greatest_bytes_of_windows() {
     at_each_level(|| cases().iter().for_each(Case::check_greatest));

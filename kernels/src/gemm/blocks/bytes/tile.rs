@@ -197,9 +197,11 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
                 for (at, weights) in weights.iter_mut().enumerate() {
                     *weights = V::load(tile.weights.add((step * W + at) * V::COUNT));
                 }
-                match V::PREFERS_FEW && are_few.add(step).read() != 0 {
-                    true => add::<V, S, W, R, true>(image, weights, &mut sums),
-                    false => add::<V, S, W, R, false>(image, weights, &mut sums),
+                match if V::PREFERS_FEW { are_few.add(step).read() } else { 0 } {
+                    0 => add::<V, S, W, R, 0>(image, weights, &mut sums),
+                    1 => add::<V, S, W, R, 1>(image, weights, &mut sums),
+                    2 => add::<V, S, W, R, 2>(image, weights, &mut sums),
+                    _ => add::<V, S, W, R, 3>(image, weights, &mut sums),
                 }
                 step += 1;
             }
@@ -221,12 +223,12 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
     }
 }
 
-/// Adds the products of a step, whose weights may be `FEW`.
+/// Adds the products of a step. The weights of a vector are few if it has a bit of `FEW`.
 ///
 /// # Safety
 /// See [`Sums`] and [`Vector`].
 #[inline(always)]
-unsafe fn add<V: Quantize, S: Seen, const W: usize, const R: usize, const FEW: bool>(
+unsafe fn add<V: Quantize, S: Seen, const W: usize, const R: usize, const FEW: u8>(
     image: *const u8,
     weights: [V; W],
     sums: &mut [[V; W]; R],
@@ -237,7 +239,10 @@ unsafe fn add<V: Quantize, S: Seen, const W: usize, const R: usize, const FEW: b
             let image = image.add(place * CHANNELS);
             for (at, (sum, weights)) in sums.iter_mut().zip(weights).enumerate() {
                 let seen = S::load::<V>(image, at * V::COUNT);
-                *sum = if FEW { seen.dot_of_few(weights, *sum) } else { seen.dot(weights, *sum) };
+                *sum = match FEW >> at & 1 {
+                    0 => seen.dot(weights, *sum),
+                    _ => seen.dot_of_few(weights, *sum),
+                };
             }
         }
     }
