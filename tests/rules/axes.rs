@@ -8,7 +8,7 @@ use onnxref::schema::{self, AttributeKind, Schema};
 use onnxref::{DType, Error, Kind, Sequence, Tensor, Value};
 
 /// Versions whose text says nothing: negative axes count from the end, and a note says so.
-const SILENT: [(&str, &[i64]); 35] = [
+const SILENT: [(&str, &[i64]); 36] = [
     ("Add", &[1, 6]),
     ("And", &[1]),
     ("ArgMax", &[1]),
@@ -22,6 +22,7 @@ const SILENT: [(&str, &[i64]); 35] = [
     ("Less", &[1]),
     ("LogSoftmax", &[1]),
     ("LpNormalization", &[1, 22]),
+    ("MeanVarianceNormalization", &[9, 13]),
     ("Mul", &[1, 6]),
     ("OneHot", &[9]),
     ("Or", &[1]),

@@ -9,7 +9,7 @@ use super::reduce::{BETWEEN_LOOKS, BLOCK, TOGETHER, between_looks, value};
 use super::reductions::{Added, Squared};
 use super::stored::{Elements, Storage};
 use super::sums::{Exact, Partial, Total};
-use super::{Floating, Fold, Map, Mean, Measure, Number, Reduction, Stored};
+use super::{Floating, Fold, Mean, Measure, Number, Reduction, Stored};
 use crate::cpu::for_each_level;
 use crate::{Resources, Stop, Stopped, lookout, parallel};
 use bytemuck::Zeroable;
@@ -72,7 +72,7 @@ impl Normalize {
     }
 
     /// The mean of a lane, what rounding took from it, and the variance.
-    fn moments<T: Floating>(
+    pub(super) fn moments<T: Floating>(
         self,
         len: usize,
         lane: Elements<'_, T>,
@@ -236,48 +236,6 @@ impl<T: Floating, const SQUARED: bool> Reduction<T> for Deviation<T, SQUARED> {
     fn end(&self, sum: T::Exact, len: usize) -> f64 {
         sum.over(len)
     }
-}
-
-/// The quotient of an element less the mean of its lane, and of the standard deviation and 1e-9.
-#[derive(Debug)]
-pub struct Standardize {
-    /// Otherwise only the mean is subtracted.
-    pub divide: bool,
-}
-
-impl<T: Floating> Map<T> for Standardize {
-    fn each(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        let how = Normalize { center: true, epsilon: 0.0 };
-        for (lane, to) in lanes.chunks_exact(len).zip(to.chunks_exact_mut(len)) {
-            let (mean, rest, variance) = how.moments(len, Elements::of::<T>(lane), stop)?;
-            let divisor = if self.divide { variance.sqrt() + 1e-9 } else { 1.0 };
-            standardize::<T>(lane, (mean, rest, divisor), to, stop)?;
-        }
-        Ok(())
-    }
-}
-
-for_each_level! {
-    /// Subtracts a mean from a lane, and what rounding took from it, and divides by a divisor.
-    fn standardize<T: Floating>(lane: &[T], by: (T, f64, f64), to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>
-        = standardize_body::<T>;
-}
-
-#[inline(always)]
-fn standardize_body<T: Floating>(
-    lane: &[T],
-    (mean, rest, divisor): (T, f64, f64),
-    to: &mut [T],
-    stop: Option<&Stop>,
-) -> Result<(), Stopped> {
-    for at in between_looks(lane.len(), stop) {
-        let at = at?;
-        let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
-        for (to, x) in to.iter_mut().zip(lane) {
-            *to = T::nearest((x.precise() - mean.precise() - rest) / divisor);
-        }
-    }
-    Ok(())
 }
 
 /// Normalizes lanes of `len` elements with the precision of `T`, rounds the elements to `R`, and fills `out` with what

@@ -1,9 +1,9 @@
-//! Cumulative sums and products of lanes, and quotients by their norms.
+//! Cumulative sums and products of lanes.
 
-use super::reduce::{BETWEEN_LOOKS, PartialOf, TOGETHER, between_looks, values};
+use super::reduce::{BETWEEN_LOOKS, PartialOf, between_looks};
 use super::sums::Partial;
 use super::walk::map_each;
-use super::{Floating, Fold, L1, L2, Map, MapSome, Number, Reduction};
+use super::{Fold, Map, MapSome, Number, Reduction};
 use crate::cpu::for_each_level;
 use crate::lookout::look;
 use crate::{Stop, Stopped};
@@ -162,54 +162,6 @@ fn cumulate_rows_body<R: Reduction<T>, T: Number>(
             }
             if how.exclusive && k == 0 {
                 to.iter_mut().take(1).for_each(|to| to.fill(T::nearest(how.reduction.end(R::EMPTY, 0))));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The quotient by the L1 or L2 norm; 0 if the norm is 0.
-#[derive(Debug)]
-pub struct LpNormalize {
-    /// L1, not L2.
-    pub first: bool,
-}
-
-impl<T: Floating> Map<T> for LpNormalize {
-    fn each(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        let mut norms = [0.0; TOGETHER];
-        for (lanes, to) in lanes.chunks(len * TOGETHER).zip(to.chunks_mut(len * TOGETHER)) {
-            let norms = norms.get_mut(..lanes.len() / len).unwrap_or(&mut []);
-            match self.first {
-                true => values::<L1, T>(&L1, len, lanes, norms, stop)?,
-                false => values::<L2, T>(&L2, len, lanes, norms, stop)?,
-            }
-            divide::<T>(len, lanes, norms, to, stop)?;
-        }
-        Ok(())
-    }
-}
-
-for_each_level! {
-    /// Divides lanes by their norms.
-    fn divide<T: Floating>(len: usize, lanes: &[T], norms: &[f64], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>
-        = divide_body::<T>;
-}
-
-#[inline(always)]
-fn divide_body<T: Floating>(
-    len: usize,
-    lanes: &[T],
-    norms: &[f64],
-    to: &mut [T],
-    stop: Option<&Stop>,
-) -> Result<(), Stopped> {
-    for ((lane, norm), to) in lanes.chunks_exact(len).zip(norms).zip(to.chunks_exact_mut(len)) {
-        for at in between_looks(len, stop) {
-            let at = at?;
-            let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
-            for (to, &x) in to.iter_mut().zip(lane) {
-                *to = if *norm == 0.0 { <T as Number>::ZERO } else { T::nearest(x.precise() / norm) };
             }
         }
     }
