@@ -48,13 +48,24 @@ const READ: usize = 8;
 /// Elements of scratch memory from which on windows are spread too wide: planes need less.
 pub const ROOM: usize = 1 << 22;
 
-/// Whether this processor is faster with blocks than without; and with bytes than with floats, even if it has to see that the result
-/// is theirs.
+/// Whether this processor is faster with blocks than without.
 pub fn pays() -> bool {
     #[cfg(target_arch = "x86_64")]
     return crate::cpu::level() >= 3;
     #[cfg(not(target_arch = "x86_64"))]
     false
+}
+
+/// Whether this processor multiplies bytes so much faster than floats that it pays to see that the result is theirs: those of
+/// windows of images, or of matrices. With AVX-512 but none of its products of bytes, matrices are faster as floats.
+pub fn integers_pay(windows: bool) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return pays() && (windows || crate::cpu::level() != 4);
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = windows;
+        false
+    }
 }
 
 /// What follows the sums: a function of the number of the first element in the output, and of neighbours there.
