@@ -251,7 +251,7 @@ fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option
     let Some(Made::Product(made)) = &node.operator else { return None };
     let (is_conv, is_turned) =
         (*node.place.operator.name == *"Conv", integer("transB", node).is_some_and(|set| set != 0));
-    if are_met && !integers_pay(is_conv) {
+    if are_met && !integers_pay() {
         return None;
     }
     let ([Some(x), Some(w)] | [Some(x), Some(w), _]) = *node.inputs else { return None };
@@ -569,11 +569,11 @@ mod tests {
             for (axis, row) in [(None, false), (Some(1), true)] {
                 let case = || Case { w: (w, vec![70, 33]), axis, row, y, symmetric: true, ..Case::default() };
                 for shape in [vec![4, 70], vec![3, 2, 70], vec![70]] {
-                    fused.push((false, Case { x: (x, shape), ..case() }.check_bits()));
+                    fused.push(Case { x: (x, shape), ..case() }.check_bits());
                 }
                 let gemm = Case { operator: "Gemm", w: (w, vec![33, 70]), attributes: turned.clone(), ..case() };
                 let (axis, bias) = (axis.map(|_| 0), Some(vec![33]));
-                fused.push((false, Case { x: (x, vec![4, 70]), axis, row: false, bias, ..gemm }.check_bits()));
+                fused.push(Case { x: (x, vec![4, 70]), axis, row: false, bias, ..gemm }.check_bits());
             }
             for (shape, group, stride) in [
                 (vec![6, 4, 3, 3], 1, 1),
@@ -590,14 +590,14 @@ mod tests {
                     let (x, w) = ((x, vec![2, 4, 9, 38]), (w, shape.clone()));
                     let conv =
                         Case { operator: "Conv", attributes, x, w, axis, bias, y, symmetric: true, ..Case::default() };
-                    fused.push((true, conv.check_bits()));
+                    fused.push(conv.check_bits());
                 }
             }
         }
-        assert!(fused.iter().all(|(windows, parts)| parts.is_empty() != integers_pay(*windows)), "{fused:?}");
+        assert!(fused.iter().all(|parts| parts.is_empty() != integers_pay()), "{fused:?}");
         // A relu after it, and operands that have to stay floats.
         let relu = Case { relu: true, y: (u8, 0.05, 0), symmetric: true, ..Case::default() };
-        assert_eq!(relu.check_bits().is_empty(), !integers_pay(false));
+        assert_eq!(relu.check_bits().is_empty(), !integers_pay());
         let both = Case { x: (u8, vec![2, 4, 70]), w: (i8, vec![2, 70, 5]), symmetric: true, ..Case::default() };
         assert_eq!(both.check_bits(), Vec::<String>::new());
         assert_eq!(Case { constant: false, symmetric: true, ..Case::default() }.check_bits(), Vec::<String>::new());

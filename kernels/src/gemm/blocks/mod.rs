@@ -56,16 +56,13 @@ pub fn pays() -> bool {
     false
 }
 
-/// Whether this processor multiplies bytes so much faster than floats that it pays to see that the result is theirs: those of
-/// windows of images, or of matrices. With AVX-512 but none of its products of bytes, matrices are faster as floats.
-pub fn integers_pay(windows: bool) -> bool {
+/// Whether this processor multiplies bytes so much faster than floats that it pays to see that the result is theirs: not with
+/// AVX-512 but none of its products of bytes.
+pub fn integers_pay() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return pays() && (windows || crate::cpu::level() != 4);
+    return pays() && crate::cpu::level() != 4;
     #[cfg(not(target_arch = "x86_64"))]
-    {
-        let _ = windows;
-        false
-    }
+    false
 }
 
 /// What follows the sums: a function of the number of the first element in the output, and of neighbours there.

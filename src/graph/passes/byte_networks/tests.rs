@@ -135,7 +135,7 @@ fn networks_in_blocks() {
                 assert!(far == 0 && apart * 20 <= got.len(), "{apart} of {} differ, {far} of them much", got.len());
             }
         }
-        if integers_pay(true) {
+        if integers_pay() {
             assert_eq!(laid(&load(network(dtype), true).unwrap()), LAID);
         }
         if pays() {
