@@ -266,7 +266,7 @@ unsafe fn row<V: Vector>(tile: &Tile<V::Of>, next: [*const V::Of; ABREAST - 1]) 
     }
 }
 
-/// The kernel for this processor: of plain vectors with tiles of a height, or of those of its level of a kind, highest first.
+/// The kernel for this processor: of plain vectors with tiles of a height, or of those of what `$level_of` gives, highest first.
 macro_rules! kernel {
     ($level_of:ident, $type:ty: $plain:ty, $height:expr; $($level:literal $features:literal $lanes:ty, $most:literal;)*) => {{
         #[cfg(target_arch = "x86_64")]

@@ -229,7 +229,8 @@ impl FilterBytes<'_> {
         let (mut out, mut first) = (out.get_mut(..self.packed()).ok_or(Stopped::Misfit)?, 0);
         while !out.is_empty() {
             let two = filters - first > CHANNELS;
-            let Loops { filters: width, lanes, .. } = if *own { loops::<Own>(false) } else { loops::<Four>(two) };
+            let Loops { filters: width, lanes, prefers_few, .. } =
+                if *own { loops::<Own>(false) } else { loops::<Four>(two) };
             let (group, rest) = out.split_at_mut((width * (steps.count + steps.rows())).min(out.len()));
             group.fill(0);
             for lane in 0..width.min(filters - first) {
@@ -238,12 +239,13 @@ impl FilterBytes<'_> {
                     group.get_mut(row * width + lane).into_iter().for_each(|to| *to |= bits);
                 });
             }
-            let (weights, numbers) = group.split_at_mut(steps.count * width);
-            let of_steps: &mut [u8] =
-                cast_slice_mut(numbers.get_mut((ROWS + steps.checks.len()) * width..).unwrap_or(&mut []));
-            for (weights, are_few) in weights.chunks_exact(width).zip(of_steps) {
-                for vector in weights.chunks_exact(lanes).rev() {
-                    *are_few = *are_few << 1 | u8::from(vector.iter().all(|quad| few(*quad)));
+            if prefers_few {
+                let (weights, numbers) = group.split_at_mut(steps.count * width);
+                let of_steps = numbers.get_mut((ROWS + steps.checks.len()) * width..).unwrap_or(&mut []);
+                for (weights, are_few) in weights.chunks_exact(width).zip(cast_slice_mut::<u32, u8>(of_steps)) {
+                    for vector in weights.chunks_exact(lanes).rev() {
+                        *are_few = *are_few << 1 | u8::from(vector.iter().all(|quad| few(*quad)));
+                    }
                 }
             }
             (out, first) = (rest, first + width);

@@ -112,6 +112,8 @@ pub(super) struct Loops {
     store: unsafe fn(&Tile<'_>, usize, &mut Room),
     /// Filters of a vector.
     pub(super) lanes: usize,
+    /// Whether the bytes of steps are read that say whose weights are few.
+    pub(super) prefers_few: bool,
     pub(super) squares: Squares,
     pub(super) settle: Settle,
 }
@@ -289,6 +291,7 @@ macro_rules! loops_of {
             sums: &[$($level::sums::<$seen, $w, $places>),*],
             store: $level::store,
             lanes: <$vector as Vector>::COUNT,
+            prefers_few: <$vector as Dot>::PREFERS_FEW,
             squares: $level::squares,
             settle: $level::settle::<$seen>,
         }
