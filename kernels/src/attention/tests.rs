@@ -79,14 +79,8 @@ impl Example {
             })
     }
 
-    /// Checks it at each level, and with threads, which have the level of the processor.
-    fn check_all(&self) {
-        let alone = Example { threads: 1, ..self.clone() };
-        at_each_level(|| alone.check());
-        self.check();
-    }
-
-    /// The output and the scores after a stage, by plain loops and by the kernel.
+    /// The output and the scores after a stage, by plain loops and by the kernel: at each level, and with threads, which have the
+    /// level of the processor.
     fn check(&self) {
         let Sizes { batch, heads, group, queries, keys, size, value_size } = self.sizes;
         let queried = heads * group;
@@ -168,16 +162,20 @@ impl Example {
             written: None,
             out: of_out,
         };
-        let resources = Resources { threads: self.threads, stop: None };
-        let plan = attention.plan(resources);
-        let mut scratch = vec![f32::NAN; plan.scratch()];
-        let (mut out, mut kept) = (vec![f32::NAN; want.len()], vec![f32::NAN; want_kept.len()]);
-        plan.run(&mut out, Some((self.kept, &mut kept)), &mut scratch, resources).unwrap();
-        assert_eq!(kept, want_kept);
-        assert_eq!(out, want);
-        out.fill(f32::NAN);
-        plan.run(&mut out, None, &mut scratch, resources).unwrap();
-        assert_eq!(out, want, "without scores");
+        let run = |threads| {
+            let resources = Resources { threads, stop: None };
+            let plan = attention.plan(resources);
+            let mut scratch = vec![f32::NAN; plan.scratch()];
+            let (mut out, mut kept) = (vec![f32::NAN; want.len()], vec![f32::NAN; want_kept.len()]);
+            plan.run(&mut out, Some((self.kept, &mut kept)), &mut scratch, resources).unwrap();
+            assert_eq!(kept, want_kept);
+            assert_eq!(out, want);
+            out.fill(f32::NAN);
+            plan.run(&mut out, None, &mut scratch, resources).unwrap();
+            assert_eq!(out, want, "without scores");
+        };
+        at_each_level(|| run(1));
+        run(self.threads);
     }
 }
 
@@ -186,7 +184,7 @@ proptest! {
 
     #[test]
     fn attention_equals_plain_loops(example in examples()) {
-        example.check_all();
+        example.check();
     }
 }
 
@@ -207,7 +205,7 @@ fn large_attention() {
             kept: Stage::Weights,
             threads: 2,
         };
-        example.check_all();
+        example.check();
     }
 }
 

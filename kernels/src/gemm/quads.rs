@@ -270,9 +270,9 @@ impl<const N: usize> Dot for Plain<u32, N> {
     #[inline(always)]
     unsafe fn dot(self, by: Self, plus: Self) -> Self {
         let mut out = plus.0;
-        for ((out, a), b) in out.iter_mut().zip(self.0).zip(by.0) {
-            for (a, b) in unsigned(a).into_iter().zip(signed(b)) {
-                *out = out.wrapping_add(a.wrapping_mul(b));
+        for ((out, a), b) in out.iter_mut().zip(&self.0).zip(&by.0) {
+            for (a, b) in unsigned(*a).iter().zip(&signed(*b)) {
+                *out = out.wrapping_add(a.wrapping_mul(*b));
             }
         }
         Plain(out)

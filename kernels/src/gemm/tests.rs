@@ -135,14 +135,17 @@ fn check_mixed<A: Sample<Sum = O::Sum>, B: Sample<Sum = O::Sum>, O: Sample>(case
     zero_batch.reverse();
     let of_matrix = if layout_a == Layout::Packed { 0 } else { m };
     let number = |element: O::Sum, zero_point: O::Sum| if zero { element.sub(zero_point) } else { element };
+    let [wide_a, wide_zero_a] = [a, &zero_a].map(|elements| elements.iter().map(|a| one(*a)).collect::<Vec<_>>());
+    let [wide_b, wide_zero_b] = [&b, &zero_b].map(|elements| elements.iter().map(|b| one(*b)).collect::<Vec<_>>());
     let mut want = Vec::new();
     for matrix in 0..count {
         let (a_start, b_start) = (start(&batch, matrix, |batch| batch.a), start(&batch, matrix, |batch| batch.b));
         for i in 0..m {
             for j in 0..n {
                 want.push(written::<O>(sum(k, |p| {
-                    let (a, b) = (a[a_start + i * a_row + p * a_column], b[b_start + p * b_row + j * b_column]);
-                    (number(one(a), one(zero_a[matrix * of_matrix + i])), number(one(b), one(zero_b[j])))
+                    let (a, b) =
+                        (wide_a[a_start + i * a_row + p * a_column], wide_b[b_start + p * b_row + j * b_column]);
+                    (number(a, wide_zero_a[matrix * of_matrix + i]), number(b, wide_zero_b[j]))
                 })));
             }
         }

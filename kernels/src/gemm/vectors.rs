@@ -94,16 +94,16 @@ impl<T: Number, const N: usize> Vector for Plain<T, N> {
     #[inline(always)]
     unsafe fn mul_add(self, by: Self, plus: Self) -> Self {
         let mut out = plus.0;
-        for ((out, a), b) in out.iter_mut().zip(self.0).zip(by.0) {
-            *out = a.mul_add(b, *out);
+        for ((out, a), b) in out.iter_mut().zip(&self.0).zip(&by.0) {
+            *out = a.mul_add(*b, *out);
         }
         Plain(out)
     }
     #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {
         let mut out = self.0;
-        for (out, other) in out.iter_mut().zip(other.0) {
-            *out = out.add(other);
+        for (out, other) in out.iter_mut().zip(&other.0) {
+            *out = out.add(*other);
         }
         Plain(out)
     }

@@ -316,7 +316,7 @@ mod plain {
         #[inline(always)]
         unsafe fn mul(self, by: Self) -> Self {
             let mut out = self;
-            out.0.iter_mut().zip(by.0).for_each(|(out, by)| *out *= by);
+            out.0.iter_mut().zip(&by.0).for_each(|(out, by)| *out *= *by);
             out
         }
         #[inline(always)]
@@ -326,13 +326,13 @@ mod plain {
         #[inline(always)]
         unsafe fn larger(self, than: Self) -> Self {
             let mut out = self;
-            out.0.iter_mut().zip(than.0).for_each(|(out, than)| *out = out.larger(than));
+            out.0.iter_mut().zip(&than.0).for_each(|(out, than)| *out = out.larger(*than));
             out
         }
         #[inline(always)]
         unsafe fn smaller(self, than: Self) -> Self {
             let mut out = self;
-            out.0.iter_mut().zip(than.0).for_each(|(out, than)| *out = out.smaller(than));
+            out.0.iter_mut().zip(&than.0).for_each(|(out, than)| *out = out.smaller(*than));
             out
         }
     }

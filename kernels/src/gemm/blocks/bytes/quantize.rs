@@ -169,7 +169,7 @@ impl<const N: usize> Quantize for Plain<u32, N> {
     }
     #[inline(always)]
     unsafe fn greater(numbers: Plain<f32, N>, than: Plain<f32, N>) -> u16 {
-        let lanes = numbers.0.into_iter().zip(than.0).enumerate();
+        let lanes = numbers.0.iter().zip(&than.0).enumerate();
         lanes.fold(0, |all, (lane, (number, than))| all | u16::from(number > than) << lane)
     }
     #[inline(always)]
@@ -185,8 +185,8 @@ impl<const N: usize> Quantize for Plain<u32, N> {
         let mut four = [[0; N]; 4];
         for place in 0..N {
             let own = unsafe { (*places.add(place)).add(offset).cast::<[u32; 4]>().read_unaligned() };
-            for (to, own) in four.iter_mut().zip(own) {
-                to.get_mut(place).into_iter().for_each(|to| *to = own);
+            for (to, own) in four.iter_mut().zip(&own) {
+                to.get_mut(place).into_iter().for_each(|to| *to = *own);
             }
         }
         four.map(Plain)
@@ -197,7 +197,7 @@ impl<const N: usize> Quantize for Plain<u32, N> {
     }
     #[inline(always)]
     unsafe fn choose(mut self, other: Self, of_other: Self) -> Self {
-        let others = other.0.into_iter().zip(of_other.0);
+        let others = other.0.iter().zip(&of_other.0);
         self.0.iter_mut().zip(others).for_each(|(own, (other, of_other))| *own ^= (*own ^ other) & of_other);
         self
     }
