@@ -30,9 +30,14 @@ pub struct Plain {
     pub nums: Option<Vec<Num>>,
 }
 
+/// The number of elements. Where a dimension is 0, the others may be of any size.
+fn volume(shape: &[usize]) -> usize {
+    if shape.contains(&0) { 0 } else { shape.iter().product() }
+}
+
 impl Plain {
     pub fn new(dtype: DType, shape: &[usize], nums: Vec<Num>) -> Plain {
-        assert_eq!(nums.len(), shape.iter().product());
+        assert_eq!(nums.len(), volume(shape));
         Plain { dtype, shape: shape.to_vec(), nums: Some(nums) }
     }
 
@@ -41,7 +46,7 @@ impl Plain {
     }
 
     pub fn count(&self) -> usize {
-        self.shape.iter().product()
+        volume(&self.shape)
     }
 
     /// Reads a tensor.
@@ -86,7 +91,7 @@ impl Plain {
 
     /// The same elements in another shape.
     pub fn reshaped(self, shape: &[usize]) -> Plain {
-        assert_eq!(self.count(), shape.iter().product());
+        assert_eq!(self.count(), volume(shape));
         Plain { shape: shape.to_vec(), ..self }
     }
 

@@ -313,7 +313,7 @@ mod tests {
     use crate::dtype::DType;
     use crate::error::{Kind, Result};
     use crate::graph::passes::testing::run;
-    use crate::graph::testing::{Builder, load};
+    use crate::graph::testing::{self, Builder, load};
     use crate::graph::{Draft, Graph, NodeInfo, Slots, Watch};
     use crate::limits::Limits;
     use crate::operator::{Attribute, Context, Feeds};
@@ -803,6 +803,41 @@ mod tests {
                 }
                 assert_eq!(laid(&graph), if pays() { want } else { &[] }, "{name} of {channels} {dtype}");
             }
+        }
+    }
+
+    /// A bias that is fed, and of which nothing is known before, is refused as without blocks.
+    #[test]
+    fn biases_that_are_fed() {
+        let draft = || {
+            let mut builder = Builder::new();
+            let dims = [1, 20, 6, 6].map(Dim::Fixed);
+            builder.shaped("x", Some(DType::Float.into()), Some(dims.to_vec()));
+            builder.input_of("b", Some(DType::Float.into()));
+            builder.input_of("own", Some(DType::Float.into()));
+            convolve(&mut builder, "x", [20, 20, 3, 3], 1, 1, "stem");
+            for (filters, group, [x, bias, y]) in [
+                ([40, 20, 1, 1], 1, ["stem", "b", "spread"]),
+                ([40, 1, 3, 3], 40, ["spread", "own", "apart"]),
+                ([40, 40, 3, 3], 1, ["apart", "b", "y"]),
+            ] {
+                let w = format!("{y}.w");
+                constant(&mut builder, &w, &filters);
+                let group = ("group".to_string(), Attribute::Int(group));
+                builder.op_with("Conv", vec![group], &[x, &w, bias], y);
+            }
+            builder.output("y")
+        };
+        let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+        assert_eq!(laid(&graph), if pays() { &["stem ppp>b", "apart bpppp>b", "y bpp>p"][..] } else { &[] });
+        let x = tensor(&[1, 20, 6, 6], numbers(20 * 36));
+        for (b, own) in [(40, 40), (1, 40), (40, 1), (41, 40), (40, 39), (0, 40)] {
+            let feeds = [x.clone(), tensor(&[b], numbers(b)), tensor(&[own], numbers(own))];
+            let outcomes = [&graph, &plain]
+                .map(|graph| testing::run(graph, &feeds, None).map_err(|error| (error.kind(), error.to_string())));
+            let [outcome, want] = outcomes;
+            assert_eq!(outcome, want, "{b}, {own}");
+            assert_eq!(want.is_ok(), [b, own] == [40; 2]);
         }
     }
 

@@ -143,6 +143,11 @@ impl InBlocksOf {
     }
 }
 
+/// Whether the bias in an input, if there is one, has a number for each filter.
+pub(super) fn bias_fits(call: &Call<'_>, input: usize, filters: usize) -> bool {
+    call.optional_tensor(input).is_ok_and(|bias| bias.is_none_or(|bias| bias.shape() == [filters]))
+}
+
 impl Windowed for InBlocksOf {
     fn is_ready(&self, call: &Call<'_>, layout: &Layout) -> bool {
         let room = |finite: bool| -> Result<usize> {
@@ -157,7 +162,10 @@ impl Windowed for InBlocksOf {
         };
         let fits = |finite: bool| room(finite).is_ok_and(|room| room <= ROOM);
         // Whether filters are finite, as they mostly are, is known once they are packed.
-        fits(true) && matches!(self.packed(call), Ok(Some(_))) && (self.finite.load(Relaxed) || fits(false))
+        bias_fits(call, 2, self.count)
+            && fits(true)
+            && matches!(self.packed(call), Ok(Some(_)))
+            && (self.finite.load(Relaxed) || fits(false))
     }
 
     fn run(&self, call: &Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values> {

@@ -1,6 +1,7 @@
 //! Two Convs on images in blocks of channels, where the first sees single places and the second each channel alone, as blocks
 //! of mobile networks begin: the image between them is computed line by line, and is never whole in memory.
 
+use super::in_blocks::bias_fits;
 use crate::ops::prelude::*;
 use kernels::gemm::blocks::{Each, Finish, Images, Own, Products, ROOM, len_of, pack_each, to_blocks};
 use kernels::volume;
@@ -68,7 +69,11 @@ impl Windowed for OfProducts {
             let each = Each { axes: &axes, images: Images::Products(&products), channels: self.first.filters };
             Ok(each.plan(images, call.resources())?.scratch())
         };
-        room().is_ok_and(|room| room <= ROOM) && matches!(self.packed(call), Ok(Some(_)))
+        let has_bias = |input: usize| bias_fits(call, input, self.first.filters);
+        (self.first.inputs <= 2 || has_bias(2))
+            && self.filters.bias.is_none_or(has_bias)
+            && room().is_ok_and(|room| room <= ROOM)
+            && matches!(self.packed(call), Ok(Some(_)))
     }
 
     fn run(&self, call: &Call<'_>, _: &Layout, tail: Option<&Tail>) -> Result<Values> {

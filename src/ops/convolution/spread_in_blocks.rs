@@ -1,6 +1,7 @@
 //! ConvTranspose on images in blocks of channels: the same columns and the same sums of these, of blocks.
 
 use super::conv_transpose::ConvTranspose;
+use super::in_blocks::bias_fits;
 use crate::ops::prelude::*;
 use kernels::fold::{fold, work};
 use kernels::gemm::blocks::{CHANNELS, Dense, Finish, ROOM, Source, from_blocks, len_of, pack};
@@ -44,8 +45,7 @@ impl InBlocksOf {
     fn geometry(&self, call: &Call<'_>) -> Result<Geometry> {
         let misfit = || Error::bug("images to be spread don't fit the filters");
         let &[images, _, height, width, ..] = call.tensor(0)?.shape() else { return Err(misfit()) };
-        let has_bias = |bias: &Tensor| bias.shape() == [self.filters];
-        let fits = call.optional_tensor(2)?.is_none_or(has_bias) && height > 0 && width > 0;
+        let fits = bias_fits(call, 2, self.filters) && height > 0 && width > 0;
         let (axes, image) =
             self.operator.of_image(self.kernel, [height, width])?.filter(|_| fits).ok_or_else(misfit)?;
         Ok(Geometry { images, places: [height, width], axes, image })
