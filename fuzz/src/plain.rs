@@ -215,7 +215,7 @@ pub fn reduce(data: &Plain, axes: &[bool], first: i128, f: impl Fn(i128, i128) -
         let p: Vec<usize> = p.iter().zip(axes).map(|(c, reduced)| if *reduced { 0 } else { *c }).collect();
         place(&shape, &p)
     });
-    let mut sums = vec![first; shape.iter().product()];
+    let mut sums = vec![first; volume(&shape)];
     let nums = data.nums.as_ref().filter(|_| !is_float(data.dtype));
     let nums = nums.and_then(|nums| {
         for (num, into) in nums.iter().zip(into) {

@@ -161,10 +161,10 @@ impl Windowed for InBlocksOf {
             })
         };
         let fits = |finite: bool| room(finite).is_ok_and(|room| room <= ROOM);
-        // Whether filters are finite, as they mostly are, is known once they are packed.
         bias_fits(call, 2, self.count)
             && fits(true)
             && matches!(self.packed(call), Ok(Some(_)))
+            // Whether filters are finite, as they mostly are, is known once they are packed.
             && (self.finite.load(Relaxed) || fits(false))
     }
 

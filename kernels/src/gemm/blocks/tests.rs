@@ -67,8 +67,8 @@ fn finishes(beside: &[f32]) -> impl Iterator<Item = Finish<'_>> {
     activations.into_iter().flat_map(of)
 }
 
-/// Sums that were finished as they were computed, beside what their definitions say of sums as they are: a third of what
-/// finishes them, from one on that other cases don't begin with.
+/// Sums that were finished as they were computed, beside what their definitions say of sums as they are: each case tries every
+/// third of what finishes them, from one on that differs among cases.
 fn check_finishes(len: usize, run: &dyn Fn(Finish<'_>) -> Vec<f32>, case: &Case) {
     let mut beside = samples::<f32>(len, 7);
     beside.iter_mut().step_by(11).for_each(|number| *number = -0.0);
