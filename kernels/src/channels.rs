@@ -246,7 +246,7 @@ fn divide_body<S: Stored<f64>>(how: Response, row: &[S], sums: &[f64; BLOCK], ou
 mod tests {
     use super::*;
     use crate::gemm::blocks::{from_blocks, len_of, to_blocks};
-    use crate::testing::{assert_asks, at_each_level, on_threads};
+    use crate::testing::{ASKED, assert_asks, at_each_level, on_threads};
     use crate::{Stop, Stopped};
     use half::bf16;
 
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn they_ask_whether_to_stop() {
-        let (stop, data, mut out) = (Stop::default(), vec![1u8; 24 << 20], vec![0u8; 24 << 20]);
+        let (stop, data, mut out) = (Stop::default(), vec![1u8; ASKED], vec![0u8; ASKED]);
         let resources = Resources { threads: 1, stop: Some(&stop) };
         let numbers: &[f32] = bytemuck::cast_slice(&data);
         let channels = Channels { means: &[0.0], factors: &[1.0], biases: &[0.0], run: 1 << 20 };

@@ -324,7 +324,7 @@ mod tests {
     use crate::Stop;
     use crate::copy::tests::{at_threads, pattern};
     use crate::testing::at_each_level;
-    use crate::testing::{assert_asks, sized};
+    use crate::testing::{ASKED, assert_asks, sized};
     use proptest::prelude::*;
 
     fn oracle(data: &[u8], element: usize, shape: &[usize], perm: &[usize]) -> Vec<u8> {
@@ -385,15 +385,15 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "too large")]
     fn a_caller_that_asks_to_stop_is_heard() {
-        let (data, stop) = (vec![1; 24 << 20], Stop::default());
-        for shape in [[2, 12 << 20], [12 << 20, 2]] {
+        let (data, stop) = (vec![1; ASKED], Stop::default());
+        for shape in [[2, ASKED / 2], [ASKED / 2, 2]] {
             let mut out = vec![0; data.len()];
             let resources = Resources { threads: 1, stop: Some(&stop) };
             assert_asks(&format!("{shape:?}"), &mut out, |out| permute(&data, 1, &shape, &[1, 0], out, resources));
         }
         stop.stop();
         let resources = Resources { threads: 1, stop: Some(&stop) };
-        let outcome = permute(&data, 1, &[12 << 20, 2], &[1, 0], &mut vec![0; data.len()], resources);
+        let outcome = permute(&data, 1, &[ASKED / 2, 2], &[1, 0], &mut vec![0; data.len()], resources);
         assert_eq!(outcome, Err(Stopped::Cancelled));
     }
 

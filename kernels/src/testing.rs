@@ -41,14 +41,18 @@ pub fn on_threads<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R
     }
 }
 
-/// That a kernel which fills 24 MiB with ones asks every 128 KiB whether to stop.
+/// As many bytes as a kernel fills for [`assert_asks`].
+#[cfg(test)]
+pub(super) const ASKED: usize = 6 << 20;
+
+/// That a kernel which fills [`ASKED`] bytes with ones asks every 128 KiB whether to stop.
 #[cfg(test)]
 pub(super) fn assert_asks(what: &str, out: &mut [u8], run: impl Fn(&mut [u8]) -> Result<(), super::Stopped>) {
     out.fill(0);
     let (outcome, looks) = looks::count(usize::MAX, || run(out));
     assert_eq!(outcome, Ok(()), "{what}");
     assert!(out.iter().all(|&byte| byte == 1), "{what}");
-    assert!(looks.len() >= 180, "{what}: asked {} times", looks.len());
+    assert!(looks.len() >= (ASKED >> 17) - 3, "{what}: asked {} times", looks.len());
 }
 
 /// How often a thread asks whether to stop.

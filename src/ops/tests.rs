@@ -642,9 +642,12 @@ fn normalizations() -> Vec<Case> {
             inputs,
         )
     };
-    for (what, shape) in [("huge lanes", [1, 2, N / 2]), ("tiny lanes", [N / 16, 2, 8]), ("one element", [1, N, 1])] {
+    let (huge, tiny) = (("huge lanes", [1, 2, N / 2]), ("tiny lanes", [N / 16, 2, 8]));
+    for (what, shape) in [huge, tiny, ("one element", [1, N / 2, 1])] {
         cases.push(batch(what, &shape, 0));
         cases.push(batch(&format!("{what} in training"), &shape, 1));
+    }
+    for (what, shape) in [huge, tiny, ("one element", [1, N, 1])] {
         cases.push(case(what, "LRN", 28, [int("size", 3)], [of(&shape, 1f32)]));
     }
     cases.push(case("many channels", "LRN", 28, [int("size", 1 << 20)], [of(&[1, 1 << 11, 4], 1f32)]));
@@ -891,7 +894,7 @@ fn recurrent() -> Vec<Case> {
         cases.push(layer("large states", operator, gates, [2, 1, 4, hidden]));
     }
     let weights = || of(&[1, 1, 1], 1f32);
-    let lens = [x(2, 2 * N, 1), weights(), weights(), None, of(&[2 * N], 1i32)];
+    let lens = [x(2, N / 2, 1), weights(), weights(), None, of(&[N / 2], 1i32)];
     cases.push(case_of("lengths", "RNN", 22, 2, [], lens));
     cases
 }
@@ -1123,7 +1126,7 @@ fn images() -> Vec<Case> {
         resized("tall", "nearest", of(&[N / 16, 32], 1f32), &[2.0, 1.0]),
         resized("a plane", "linear", of(&[512, 512], 1f32), &[2.0, 2.0]),
         resized("channels last", "linear", of(&[256, 512, 4], 1u8), &[2.0, 2.0, 1.0]),
-        resized("short rows", "cubic", of(&[N, 2], 1f32), &[1.0, 2.0]),
+        resized("short rows", "cubic", of(&[N / 2, 2], 1f32), &[1.0, 2.0]),
         case("huge windows", "Resize", 28, smaller, [of(&[2, N], 1f32), None, list([1f32, 1e-5])]),
         case("places", "GridSample", 28, [], [of(&[1, 2, 64, 64], 1f32), of(&[1, N / 2, 1, 2], 0.1f32)]),
         case(
@@ -1149,13 +1152,13 @@ fn signals() -> Vec<Case> {
     vec![
         case("a long lane", "DFT", 28, [], [of(&[1, 1 << 18, 1], 1f32)]),
         case("a long complex lane", "DFT", 28, [int("inverse", 1)], [of(&[1, 1 << 18, 2], 1f32)]),
-        case("a large prime", "DFT", 28, [], [of(&[1, 262_139, 2], 1f32)]),
+        case("a large prime", "DFT", 28, [], [of(&[1, 65_521, 2], 1f32)]),
         case("many lanes", "DFT", 28, [int("onesided", 1)], [of(&[1024, 400, 1], 1f32)]),
         case("tiny lanes", "DFT", 28, [], [of(&[N / 8, 4, 1], 1f64)]),
         case("columns", "DFT", 28, [], [of(&[60, 4096, 2], 1f32), None, scalar(0i64)]),
         case("back", "DFT", 28, [int("inverse", 1), int("onesided", 1)], [of(&[1024, 201, 2], 1f32)]),
-        stft("many frames", 2 * N, 400),
-        stft("long frames", 1 << 17, (1 << 17) - 512),
+        stft("many frames", N, 400),
+        stft("long frames", 1 << 16, (1 << 16) - 512),
         case("", "HannWindow", 28, [], [size()]),
         case("", "HammingWindow", 28, [int("output_datatype", 11)], [size()]),
         case("", "BlackmanWindow", 28, [int("output_datatype", 5)], [size()]),

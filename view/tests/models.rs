@@ -1,7 +1,7 @@
 //! Models as JSON and as pictures.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-#[path = "../../cli/tests/common/proto.rs"]
+#[path = "../../cli/tests/program/common/proto.rs"]
 mod proto;
 
 use onnxref::DType;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Stop;
 use crate::testing::at_each_level;
-use crate::testing::{assert_asks, sized};
+use crate::testing::{ASKED, assert_asks, sized};
 use proptest::prelude::*;
 
 /// Bytes that differ from their neighbours at any distance of interest.
@@ -149,22 +149,22 @@ fn large_ones_on_several_threads() {
 #[test]
 #[cfg_attr(miri, ignore = "too large")]
 fn a_caller_that_asks_to_stop_is_heard() {
-    let (data, stop) = (vec![1; 24 << 20], Stop::default());
+    let (data, stop) = (vec![1; ASKED], Stop::default());
     let resources = Resources { threads: 1, stop: Some(&stop) };
     let axis = |size, map| Axis { size, stride: 1, map };
     let source = Source { data: &data, element: 1, constant: &[1] };
-    let mut out = vec![0; 24 << 20];
+    let mut out = vec![0; ASKED];
     let mut ask = |what, run: &dyn Fn(&mut [u8]) -> _| assert_asks(what, &mut out, run);
-    ask("a slice", &|out| copy(source, &[axis(24 << 20, Map::Line { start: 0, step: 1 })], out, resources));
-    ask("a repeat", &|out| copy(source, &[axis(24 << 20, Map::Line { start: 0, step: 0 })], out, resources));
+    ask("a slice", &|out| copy(source, &[axis(ASKED, Map::Line { start: 0, step: 1 })], out, resources));
+    ask("a repeat", &|out| copy(source, &[axis(ASKED, Map::Line { start: 0, step: 0 })], out, resources));
     let padded = Map::Padded { start: 0, size: 1, before: 9, fill: Fill::Constant };
-    ask("a padding", &|out| copy(source, &[axis(24 << 20, padded)], out, resources));
-    ask("padding alone", &|out| copy(Source { data: &[], ..source }, &[axis(24 << 20, padded)], out, resources));
-    let halves = data.split_at(12 << 20);
-    ask("parts", &|out| concat(&[(halves.0, 12 << 20), (halves.1, 12 << 20)], out, resources));
+    ask("a padding", &|out| copy(source, &[axis(ASKED, padded)], out, resources));
+    ask("padding alone", &|out| copy(Source { data: &[], ..source }, &[axis(ASKED, padded)], out, resources));
+    let halves = data.split_at(ASKED / 2);
+    ask("parts", &|out| concat(&[(halves.0, ASKED / 2), (halves.1, ASKED / 2)], out, resources));
     ask("short parts", &|out| concat(&[(halves.0, 2), (halves.1, 2)], out, resources));
     stop.stop();
-    let outcome = copy(source, &[axis(24 << 20, padded)], &mut vec![0; 24 << 20], resources);
+    let outcome = copy(source, &[axis(ASKED, padded)], &mut vec![0; ASKED], resources);
     assert_eq!(outcome, Err(Stopped::Cancelled));
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Stop;
 use crate::testing::at_each_level;
-use crate::testing::{assert_asks, on_threads, sized};
+use crate::testing::{ASKED, assert_asks, on_threads, sized};
 use proptest::prelude::*;
 
 /// `out[o, k, ..] = data[o, indices[k], ..]`, entry by entry.
@@ -176,7 +176,7 @@ fn a_caller_that_asks_to_stop_is_heard() {
 #[test]
 #[cfg_attr(miri, ignore = "too large")]
 fn a_caller_is_asked_often() {
-    const LONG: usize = 12 << 20;
+    const LONG: usize = ASKED / 2;
     let (data, stop) = (vec![1; 2 * LONG], Stop::default());
     let (resources, one) = (Resources { threads: 1, stop: Some(&stop) }, vec![0i32; LONG]);
     let mut out = vec![0; 2 * LONG];

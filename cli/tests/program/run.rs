@@ -1,9 +1,6 @@
 //! `onnxref run`, as a user calls it.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, Ran, bytes, check, data, feed, gather, model, node, number, onnxref, png};
+use crate::common::{Bench, Ran, bytes, check, data, feed, gather, model, node, number, onnxref, png};
 use onnxref::{DType, Tensor};
 use std::fs;
 

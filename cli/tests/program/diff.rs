@@ -1,9 +1,6 @@
 //! `onnxref diff`, as a user calls it.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, Ran, body, bytes, check, graph, int, link, number, onnxref, several};
+use crate::common::{Bench, Ran, body, bytes, check, graph, int, link, number, onnxref, several};
 use onnxref::{DType, Tensor};
 use serde_json::{Value, json};
 use std::fs;

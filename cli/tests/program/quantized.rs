@@ -1,9 +1,6 @@
 //! `onnxref compare --quantized`, as a user calls it.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, Ran, bytes, check, graph, number, onnxref, several};
+use crate::common::{Bench, Ran, bytes, check, graph, number, onnxref, several};
 use onnxref::{DType, Tensor};
 use serde_json::{Value, json};
 use std::fs;

@@ -1,10 +1,6 @@
 //! `onnxref test` on other engines, as a user calls it.
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Ran, data, onnxref};
+use crate::common::{Ran, data, onnxref};
 use onnxref::Tensor;
 use serde_json::{Value, json};
 use std::fs;

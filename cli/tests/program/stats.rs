@@ -1,9 +1,6 @@
 //! `onnxref run --stats` and `--stop-at`, as a user calls them.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, Ran, body, bytes, check, graph, int, model, node, number, several};
+use crate::common::{Bench, Ran, body, bytes, check, graph, int, model, node, number, several};
 use onnxref::DType;
 use serde_json::{Value, json};
 

@@ -1,9 +1,6 @@
 //! `onnxref generate`: cases from the table of the standard.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Ran, data, onnxref};
+use crate::common::{Ran, data, onnxref};
 use onnxref::{Inputs, Model, Tensor, schema};
 use onnxref_view::type_name;
 use serde_json::Value;

@@ -1,10 +1,6 @@
 //! `onnxref reduce`, as a user calls it.
-#![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, Ran, bytes, check, graph, link, number, onnxref, several};
+use crate::common::{Bench, Ran, bytes, check, graph, link, number, onnxref, several};
 use onnxref::{DType, Model};
 use std::fs;
 use std::time::Instant;

@@ -1,9 +1,6 @@
 //! `--fast-math`, as a user gives it.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Bench, bytes, model, node, number, onnxref};
+use crate::common::{Bench, bytes, model, node, number, onnxref};
 use onnxref::DType;
 
 fn constant(name: &str, dtype: DType, shape: &[u64], content: &[u8]) -> Vec<u8> {

@@ -1,9 +1,6 @@
 //! `onnxref bench`, as a user calls it. No test depends on a time.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, Ran, bytes, check, gather, model, node, number, onnxref};
+use crate::common::{Bench, Ran, bytes, check, gather, model, node, number, onnxref};
 use onnxref::DType;
 use serde_json::{Value, json};
 use std::fs;

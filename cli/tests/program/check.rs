@@ -1,9 +1,6 @@
 //! `onnxref check`, as a user calls it.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, Ran, bytes, model, node, number, onnxref};
+use crate::common::{Bench, Ran, bytes, model, node, number, onnxref};
 use onnxref::DType;
 use std::fs;
 use std::io::Write;

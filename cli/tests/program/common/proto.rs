@@ -1,5 +1,5 @@
 //! Models as bytes.
-#![allow(dead_code)] // each test file uses some of it
+#![allow(dead_code)] // the tests of pictures use some of it
 
 use onnxref::DType;
 

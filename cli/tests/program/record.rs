@@ -1,9 +1,6 @@
 //! `onnxref run --record`: runs as test cases.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, bytes, check, data, feed, node, number, onnxref};
+use crate::common::{Bench, bytes, check, data, feed, node, number, onnxref};
 use onnxref::bytes::Bytes;
 use onnxref::{DType, LoadOptions, Model};
 use serde_json::Value;

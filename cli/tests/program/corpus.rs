@@ -1,9 +1,6 @@
 //! `onnxref corpus`: cases as files.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{data, onnxref};
+use crate::common::{Ran, data, onnxref};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -15,7 +12,7 @@ fn manifest(folder: &Path) -> Value {
     serde_json::from_slice(&fs::read(folder.join("manifest.json")).unwrap()).unwrap()
 }
 
-fn export(path: &Path, to: &Path, more: &[&str]) -> common::Ran {
+fn export(path: &Path, to: &Path, more: &[&str]) -> Ran {
     onnxref([&["corpus", "export", path.to_str().unwrap(), "-o", to.to_str().unwrap()], more].concat())
 }
 

@@ -1,9 +1,7 @@
 //! Runs the program, and makes models for it.
-#![allow(dead_code, clippy::unwrap_used)] // each test file uses some of it
 
 mod proto;
 
-#[allow(unused_imports)] // some tests make no models
 pub(crate) use proto::*;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,6 @@
 //! What the program writes, and what is left on the disk where it can't.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, Ran, bytes, check, data, gather, model, node, number, onnxref};
+use crate::common::{Bench, Ran, bytes, check, data, gather, model, node, number, onnxref};
 use onnxref::{DType, Tensor};
 use serde_json::{Value, json};
 use std::fs;

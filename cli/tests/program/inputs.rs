@@ -1,9 +1,6 @@
 //! Inputs that are saved, rounded, or wrong.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, Ran, bytes, check, gather, model, node, number, onnxref};
+use crate::common::{Bench, Ran, bytes, check, gather, model, node, number, onnxref};
 use onnxref::DType;
 use std::fs;
 use std::path::PathBuf;

@@ -1,9 +1,6 @@
 //! `onnxref extract`, `set`, `simplify` and `convert`, as a user calls them.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, Ran, onnxref};
+use crate::common::{Bench, Ran, onnxref};
 use onnxref::document::{Document, Graph, Initializer, Node, Size, ValueInfo};
 use onnxref::{DType, Tensor};
 

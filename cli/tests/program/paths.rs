@@ -1,9 +1,6 @@
 //! `onnxref compare` in models whose names occur more than once: in called functions and in subgraphs.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, Ran, body, bytes, graph, int, number, onnxref, several as node};
+use crate::common::{Bench, Ran, body, bytes, graph, int, number, onnxref, several as node};
 use onnxref::DType;
 use serde_json::{Value, json};
 use std::fs;

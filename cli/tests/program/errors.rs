@@ -1,9 +1,6 @@
 //! The program's errors for models that can't be loaded or run.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, Ran, bytes, check, gather, model, node, number, onnxref};
+use crate::common::{Bench, Ran, bytes, check, gather, model, node, number, onnxref};
 use onnxref::DType;
 use serde_json::{Value, json};
 use std::fs;
@@ -41,9 +38,9 @@ fn refused(model: &[u8], arguments: &[&str], text: &str) {
 
 #[test]
 fn the_model_is_named_first() {
-    let none = common::onnxref(["run", "no/such.onnx"]);
+    let none = onnxref(["run", "no/such.onnx"]);
     check(none, 3, "", "error: no/such.onnx: No such file or directory (os error 2)\n");
-    check(common::onnxref(["run", "src"]), 3, "", "error: src is not a regular file\n");
+    check(onnxref(["run", "src"]), 3, "", "error: src is not a regular file\n");
     refused(b"", &[], ": the model file is empty\n");
     refused(&number(1, 8), &[], ": opset_import is missing: IR version 8 needs it\n");
     let wrong = model(&node("Gather", &["x"], "y"), &[("x", FLOAT)], 13);
@@ -286,7 +283,7 @@ fn departures() {
     let ran = bench.run(&["--allow", "everything"]);
     let names = "gather-1-negative-indices, unsorted-nodes, undeclared-domains, newer-operators, shadowed-names";
     check(ran, 2, "", &format!("error: --allow everything: no such departure; known: {names}\n"));
-    let help = common::onnxref(["run", "--help"]).out;
+    let help = onnxref(["run", "--help"]).out;
     for (name, accepted) in onnxref::Compatibility::NAMES {
         let sentence = accepted.split(['.', ':']).next().unwrap();
         let flat = help.split_whitespace().collect::<Vec<_>>().join(" ");

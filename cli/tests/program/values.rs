@@ -1,9 +1,6 @@
 //! Values on their way into `onnxref run` and out of it.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, bytes, gather, node, number, onnxref, png};
+use crate::common::{Bench, bytes, gather, node, number, onnxref, png};
 use onnxref::DType;
 use std::fs;
 use std::io::Write;

@@ -1,9 +1,6 @@
 //! `onnxref ops`, as a user calls it.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Ran, onnxref};
+use crate::common::{Ran, onnxref};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 

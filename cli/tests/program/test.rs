@@ -1,9 +1,6 @@
 //! `onnxref test`, as a user calls it.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Ran, bytes, data, model, node, number, onnxref};
+use crate::common::{Ran, bytes, data, model, node, number, onnxref};
 use onnxref::{DType, Tensor};
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
 use serde_json::{Value, json};

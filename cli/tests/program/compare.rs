@@ -1,9 +1,6 @@
 //! `onnxref compare`, and what `run` records for it.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, Ran, bytes, check, model, node, number, onnxref};
+use crate::common::{Bench, Ran, bytes, check, model, node, number, onnxref};
 use onnxref::{DType, Tensor};
 use std::fs;
 

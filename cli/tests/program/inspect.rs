@@ -1,9 +1,6 @@
 //! `onnxref inspect`, as a user calls it.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, Ran, bytes, data, gather, model, node, number, onnxref};
+use crate::common::{Bench, Ran, bytes, data, gather, model, node, number, onnxref};
 use onnxref::DType;
 use serde_json::Value;
 use std::io::Write;

@@ -1,9 +1,6 @@
 //! `onnxref hash`, as a user calls it.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod common;
-
-use common::{Bench, data, gather, onnxref};
+use crate::common::{Bench, Ran, data, gather, onnxref};
 use onnxref::DType;
 
 const CASE: &str = "gather/onnx-1.12.0/node/test_gather_2d_indices";
@@ -11,7 +8,7 @@ const CASE: &str = "gather/onnx-1.12.0/node/test_gather_2d_indices";
 /// What `sha256sum` says of the output's file.
 const HASH: &str = "c3bc9c106b6bd4b85c6ac098e8257495bb5e0d5f7999d24c88e485ea401e2faf";
 
-fn hash(arguments: &[&str]) -> common::Ran {
+fn hash(arguments: &[&str]) -> Ran {
     let folder = data(CASE);
     let (model, set) = (folder.join("model.onnx"), folder.join("test_data_set_0"));
     onnxref([&["hash", model.to_str().unwrap(), "--inputs", set.to_str().unwrap()], arguments].concat())

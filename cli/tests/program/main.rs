@@ -1,0 +1,31 @@
+//! The program, as a user calls it.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod common;
+
+mod bench;
+mod check;
+mod compare;
+mod corpus;
+mod diff;
+mod edit;
+#[cfg(unix)]
+mod engine;
+mod errors;
+mod fast_math;
+mod generate;
+mod hash;
+mod inputs;
+mod inspect;
+mod ops;
+mod paths;
+mod quantized;
+mod record;
+#[cfg(unix)]
+mod reduce;
+mod run;
+mod stats;
+mod test;
+mod values;
+mod writing;
