@@ -124,7 +124,7 @@ impl Builder {
         self.whole_node(name, resolved, vec![], inputs, output);
     }
 
-    fn whole_node(
+    pub(super) fn whole_node(
         &mut self,
         name: &str,
         resolved: Resolved,

@@ -30,8 +30,9 @@ mod tests {
     use crate::graph::testing::{Builder, load};
     use crate::graph::{Draft, Slots};
     use crate::limits::Limits;
-    use crate::operator::{Context, Feeds};
+    use crate::operator::{Attribute, Context, Feeds};
     use crate::ops::testing::tensor;
+    use crate::registry::Registry;
     use crate::value::{Dim, Fact, Value};
 
     /// `y = -clip(abs(x), bounds)`; a bound without a value is fed.
@@ -73,6 +74,30 @@ mod tests {
             };
             assert_eq!(bits(run(&graph, &feeds, None)), bits(run(&plain, &feeds, None)), "{bounds:?}");
             assert_eq!(stands_for(&graph).iter().any(|parts| *parts == ["a", "b", "y"]), fused, "{bounds:?}");
+        }
+    }
+
+    /// A place that the base doesn't have is refused, whatever the exponent is.
+    #[test]
+    fn an_exponent_with_an_axis() {
+        let x = tensor(&[2, 3], [1f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let run = |axis: i64, optimize: bool| {
+            let mut builder = Builder::new();
+            builder.input_of("x", Some(DType::Float.into()));
+            let exponent = builder.id("exponent");
+            builder.draft.constant(exponent, Fact::constant(tensor(&[], [2f32])), None);
+            let attributes = [("broadcast", 1), ("axis", axis)].map(|(name, k)| (name.into(), Attribute::Int(k)));
+            let resolved = Registry::default().resolve("", "Pow", 1).unwrap();
+            builder.whole_node("pow", resolved, attributes.to_vec(), &["x", "exponent"], "y");
+            let graph = load(builder.output("y"), optimize)?;
+            let (feeds, mut slots) = ([Some(x.clone())], Slots::default());
+            graph.run(Feeds::Own(&feeds), &mut slots, &Context::new(1, Limits::default()), None)?;
+            graph.take(0, Feeds::Own(&feeds), &mut slots)
+        };
+        for optimize in [false, true] {
+            assert_eq!(run(1, optimize).unwrap(), tensor(&[2, 3], [1f32, 4.0, 9.0, 16.0, 25.0, 36.0]));
+            let error = run(3, optimize).unwrap_err().to_string();
+            assert!(error.ends_with("of shape [2, 3] from axis 3 on"), "{error}");
         }
     }
 
