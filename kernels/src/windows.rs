@@ -34,7 +34,7 @@ impl Axis {
 
     /// Whether there is one window, which shows the input as it is.
     pub fn shows_all(&self) -> bool {
-        (self.output, self.pad, self.kernel) == (1, 0, self.input)
+        (self.output, self.pad, self.kernel) == (1, 0, self.input) && (self.kernel < 2 || self.dilation == 1)
     }
 
     /// The taps that are elements of the input, for a position of the output.
