@@ -264,6 +264,26 @@ pub(super) mod plain {
             Case { x, w, group, strides, dilations, pads }
         }
 
+        /// All of one axis with few places, taps and padding, whose windows fit.
+        pub(in crate::ops) fn small() -> impl Iterator<Item = Case> {
+            (0..3 * 3 * 2 * 2 * 3 * 3).filter_map(|number| {
+                let mut rest = number;
+                let mut below = |bound: usize| (rest % bound, rest /= bound).0;
+                let (image, kernel, stride, dilation) = (1 + below(3), 1 + below(3), 1 + below(2), 1 + below(2));
+                let pads = [below(3), below(3)];
+                let fits = (kernel - 1) * dilation < image + pads[0] + pads[1];
+                let numbers = |list: &[usize]| list.iter().map(|number| *number as i64).collect();
+                fits.then(|| Case {
+                    x: vec![2, 2, image],
+                    w: vec![3, 2, kernel],
+                    group: 1,
+                    strides: numbers(&[stride]),
+                    dilations: numbers(&[dilation]),
+                    pads: numbers(&pads),
+                })
+            })
+        }
+
         pub(in crate::ops) fn attributes(&self) -> [(&'static str, Attribute); 4] {
             let list = |name: &'static str, list: &[i64]| ints(name, list);
             [

@@ -99,8 +99,9 @@ mod tests {
             }
         }
         let mut random = random(3);
-        for seed in 0..20 {
-            let case = Case::random(1 + seed % 3, &mut random);
+        let cases: Vec<Case> =
+            (0..20).map(|seed| Case::random(1 + seed % 3, &mut random)).chain(Case::small()).collect();
+        for (seed, case) in cases.into_iter().enumerate() {
             check::<u8, u8>(seed, &case, |x| x, |w| w);
             check::<u8, i8>(seed, &case, |x| x, |w| w as i8);
             check::<i8, u8>(seed, &case, |x| x as i8, |w| w);

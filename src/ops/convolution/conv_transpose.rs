@@ -306,6 +306,11 @@ mod tests {
     }
 
     #[test]
+    fn small_convolutions() {
+        Case::small().for_each(|case| check(&case, 1));
+    }
+
+    #[test]
     fn other_types() {
         let (x, w) = (tensor(&[1, 1, 2], [1f64, 1e-12]), tensor(&[1, 1, 2], [1f64, 1.]));
         run("ConvTranspose", 11, [], [&x, &w]).gives(tensor(&[1, 1, 3], [1f64, 1. + 1e-12, 1e-12]));

@@ -131,8 +131,9 @@ mod tests {
     #[test]
     fn random_convolutions() {
         let mut random = random(11);
-        for seed in 0..30 {
-            let case = Case::random(1 + seed % 3, &mut random);
+        let cases: Vec<Case> =
+            (0..30).map(|seed| Case::random(1 + seed % 3, &mut random)).chain(Case::small()).collect();
+        for case in cases {
             let mut bytes =
                 |shape: &[usize]| -> Vec<u8> { (0..shape.iter().product()).map(|_| random(256) as u8).collect() };
             let filters = case.w[0];
