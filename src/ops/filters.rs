@@ -245,7 +245,7 @@ pub(super) mod plain {
 
     impl Case {
         /// A random one of a rank, whose windows fit.
-        pub(in crate::ops) fn random(axes: usize, random: &mut impl FnMut(usize) -> usize) -> Case {
+        fn random(axes: usize, random: &mut impl FnMut(usize) -> usize) -> Case {
             let group = 1 + random(3);
             let (images, channels, filters) = (1 + random(2), 1 + random(3), 1 + random(3));
             let each = |count: usize, random: &mut dyn FnMut() -> usize| -> Vec<usize> {
@@ -264,8 +264,14 @@ pub(super) mod plain {
             Case { x, w, group, strides, dilations, pads }
         }
 
+        /// So many random ones, of ranks in turn, and then the small ones.
+        pub(in crate::ops) fn many(count: usize, ranks: usize, seed: u64) -> impl Iterator<Item = Case> {
+            let mut random = random(seed);
+            (0..count).map(move |number| Case::random(1 + number % ranks, &mut random)).chain(Case::small())
+        }
+
         /// All of one axis with few places, taps and padding, whose windows fit.
-        pub(in crate::ops) fn small() -> impl Iterator<Item = Case> {
+        fn small() -> impl Iterator<Item = Case> {
             (0..3 * 3 * 2 * 2 * 3 * 3).filter_map(|number| {
                 let mut rest = number;
                 let mut below = |bound: usize| (rest % bound, rest /= bound).0;

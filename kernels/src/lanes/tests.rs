@@ -484,7 +484,7 @@ fn check_accuracy<S: Stored<T> + Stored<f64> + Rounded, T: Floating>(name: &str,
 
 #[test]
 fn reductions_are_rounded_once() {
-    for len in sized(&[1, 2, 31, 33, 1000, 20_000][..], &[33]) {
+    for len in sized(&[1, 2, 31, 33, 1000, 100_000][..], &[33]) {
         let number = |k: usize| ((k * 7919 % 1009) as f64 + 0.25) / 1009.0;
         type Make<'a> = &'a dyn Fn(usize) -> f64;
         let lanes: [(&str, Make<'_>); 4] = [

@@ -130,7 +130,7 @@ impl Operator for Conv {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::filters::plain::{Case, random, samples};
+    use crate::ops::filters::plain::{Case, samples};
     use crate::ops::testing::{infer, int, ints, outputs, run, string, tensor};
     use crate::value::Value;
     use half::{bf16, f16};
@@ -226,16 +226,8 @@ mod tests {
     }
 
     #[test]
-    fn random_convolutions() {
-        let mut random = random(7);
-        for seed in 0..60 {
-            check(&Case::random(1 + seed % 4, &mut random), seed as u64);
-        }
-    }
-
-    #[test]
-    fn small_convolutions() {
-        Case::small().for_each(|case| check(&case, 1));
+    fn many_convolutions() {
+        Case::many(60, 4, 7).zip(0..).for_each(|(case, seed)| check(&case, seed));
     }
 
     fn square(x: [usize; 3], w: [usize; 2], kernel: usize, group: usize, stride: i64, pad: i64) -> Case {

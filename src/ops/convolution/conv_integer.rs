@@ -69,7 +69,7 @@ mod tests {
 
     /// All pairs of types, with zero points of all kinds.
     #[test]
-    fn random_convolutions() {
+    fn many_convolutions() {
         fn bytes<T: Element>(shape: &[usize], seed: usize, of: fn(u8) -> T) -> Value {
             let mut random = random(seed as u64);
             tensor(shape, (0..shape.iter().product()).map(|_| of(random(256) as u8)).collect::<Vec<T>>())
@@ -98,10 +98,7 @@ mod tests {
                 run("ConvInteger", 10, case.attributes(), [&x, &w, &zeros[0], &zeros[1]]).gives(want);
             }
         }
-        let mut random = random(3);
-        let cases: Vec<Case> =
-            (0..20).map(|seed| Case::random(1 + seed % 3, &mut random)).chain(Case::small()).collect();
-        for (seed, case) in cases.into_iter().enumerate() {
+        for (seed, case) in Case::many(20, 3, 3).enumerate() {
             check::<u8, u8>(seed, &case, |x| x, |w| w);
             check::<u8, i8>(seed, &case, |x| x, |w| w as i8);
             check::<i8, u8>(seed, &case, |x| x as i8, |w| w);

@@ -127,7 +127,7 @@ fn unequal(facts: &Inference<'_>, k: usize, d: usize, need: &Dim) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::filters::plain::{Case, random, samples};
+    use crate::ops::filters::plain::{Case, samples};
     use crate::ops::testing::{infer, int, ints, outputs, run, tensor};
     use crate::value::Value;
 
@@ -160,9 +160,7 @@ mod tests {
     /// Without offsets it is a convolution, bit by bit; with whole ones it reads other elements.
     #[test]
     fn straight_windows() {
-        let mut random = random(9);
-        for seed in 0..30u64 {
-            let case = Case::random(1 + seed as usize % 3, &mut random);
+        for (case, seed) in Case::many(30, 3, 9).zip(0..) {
             let (x, w) = (tensor(&case.x, samples(&case.x, seed)), tensor(&case.w, samples(&case.w, seed + 1)));
             let bias = tensor(&case.w[..1], samples(&case.w[..1], seed + 2));
             let want = outputs("Conv", 22, case.attributes(), [&x, &w, &bias]);

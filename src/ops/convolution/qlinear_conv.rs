@@ -129,11 +129,9 @@ mod tests {
 
     /// Filters with scales and zero points of their own, and a bias, beside the definition.
     #[test]
-    fn random_convolutions() {
+    fn many_convolutions() {
         let mut random = random(11);
-        let cases: Vec<Case> =
-            (0..30).map(|seed| Case::random(1 + seed % 3, &mut random)).chain(Case::small()).collect();
-        for case in cases {
+        for case in Case::many(30, 3, 11) {
             let mut bytes =
                 |shape: &[usize]| -> Vec<u8> { (0..shape.iter().product()).map(|_| random(256) as u8).collect() };
             let filters = case.w[0];
