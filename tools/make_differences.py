@@ -130,15 +130,21 @@ class Case:
         return "; ".join(text(value, value.dtype) for value in self.wanted)
 
 
+def key_type(value):
+    return TensorProto.INT64 if all(isinstance(key, int) for key in value) else TensorProto.STRING
+
+
 def type_of(value):
     if isinstance(value, dict):
-        return helper.make_map_type_proto(TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+        return helper.make_map_type_proto(key_type(value), helper.make_tensor_type_proto(TensorProto.FLOAT, []))
     return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), None)
 
 
 def tensor(value, name):
     if isinstance(value, dict):
         values = numpy_helper.from_list([f(number) for number in value.values()])
+        if key_type(value) == TensorProto.INT64:
+            return onnx.MapProto(name=name, key_type=TensorProto.INT64, keys=list(value), values=values)
         keys = [key.encode() for key in value]
         return onnx.MapProto(name=name, key_type=TensorProto.STRING, string_keys=keys, values=values)
     return numpy_helper.from_array(value, name)
@@ -283,6 +289,8 @@ case("cast_to_text_float64", "Cast-13", [d([0.1234567890123])], [s(["0.123456789
 case("cast_to_text_bool", "Cast-13", [b([0, 1])], [s(["0", "1"])], to=TensorProto.STRING)
 kept = np.random.RandomState(3).uniform(size=6) >= 0.5
 case("dropout_training", "Dropout-13", [f([1] * 6), f(0.5), b(1)], [f(2 * kept)], seed=3)
+for version, mask in (7, f), (10, b):
+    case(f"dropout_{version}_mask", f"Dropout-{version}", [f([1, 2])], [f([1, 2]), mask([1, 1])])
 case("range_steps", "Range-11", [f(0), f(1), f(0.1)], [f(np.arange(10) * single(0.1))], exact=True)
 case("reducemax_nan", "ReduceMax-13", [f([[1, nan, 3]])], [f([[nan]])], axes=[1])
 case("reducemin_nan", "ReduceMin-13", [f([[1, nan, 3]])], [f([[nan]])], axes=[1])
@@ -360,6 +368,21 @@ case(
 case(
     "averagepool_same_ceil_mode", "AveragePool-19", [f([[[1, 2, 3, 4, 5]]])], [f([[[1.5, 3.5, 5]]])],
     kernel_shape=[2], ceil_mode=1, auto_pad="SAME_UPPER", strides=[2],
+)
+four = f([[[5, 1, 6, 8]]])
+for pool, version, one in ("MaxPool", 12, 5), ("AveragePool", 19, 3):
+    case(
+        f"{pool.lower()}_valid_ceil_mode", f"{pool}-{version}", [four], [f([[[one]]])],
+        kernel_shape=[2], strides=[3], ceil_mode=1, auto_pad="VALID",
+    )
+    case(
+        f"{pool.lower()}_window_beyond_the_image", f"{pool}-{version}", [f([[[1, 2]]])], [f(np.zeros((1, 1, 0)))],
+        kernel_shape=[3], strides=[2],
+    )
+case("maxpool_auto_pad_empty", "MaxPool-12", [four], [f([[[5, 5, 6, 8]]])], kernel_shape=[2], pads=[1, 0], auto_pad="")
+case(
+    "conv_auto_pad_empty", "Conv-11", [four, f([[[1, 1]]])], [f([[[5, 6, 7, 14]]])],
+    kernel_shape=[2], pads=[1, 0], auto_pad="",
 )
 for pool, version in ("MaxPool", 12), ("AveragePool", 11), ("AveragePool", 19), ("LpPool", 18):
     case(
@@ -617,6 +640,10 @@ case(
     coordinate_transformation_mode="pytorch_half_pixel", mode="cubic",
 )
 eight = np.arange(8, dtype=np.float32).reshape(1, 8)
+case(
+    "resize_nearest_same_size", "Resize-11", [f([[1, 2], [3, 4]]), f([]), f([1, 0.5])], [f([[4], [4]])],
+    coordinate_transformation_mode="tf_half_pixel_for_nn", nearest_mode="ceil",
+)
 case("resize_10_nearest", "Resize-10", [eight, f([1, 0.375])], [f([[0, 3, 6]])])
 case("resize_10_linear", "Resize-10", [ramp, f([1, 0.5])], [f([[0, 2]])], **linear)
 case("resize_integers", "Resize-13", [u8([[0, 3]]), None, twice], [u8([[0, 1, 2, 3]])], **linear)
@@ -718,6 +745,11 @@ case(
     "treeensembleregressor_nan", f"{ml}.TreeEnsembleRegressor-1", [f([[nan], [1], [2]])], [f([[20], [20], [10]])], n_targets=1,
     **tree(["BRANCH_NEQ", "LEAF", "LEAF"], [1.0, 0.0, 0.0]), **votes("target", [1, 2], [0, 0], [10.0, 20.0]),
 )
+case(
+    "treeensembleregressor_votes_of_decisions", f"{ml}.TreeEnsembleRegressor-1", [f([[1], [2]])], [f([[10], [20]])],
+    n_targets=1, **tree(*choice), **votes("target", [0, 1, 2], [0, 0, 0], [5.0, 10.0, 20.0]),
+)
+case("castmap_to_text", f"{ml}.CastMap-1", [{1: 0.5}], [s([["0.5"]])], cast_to="TO_STRING")
 case(
     "labelencoder_2_equal_keys", f"{ml}.LabelEncoder-2", [f([nan, 1])], [i([10, 30])],
     keys_floats=[nan, 1.0, 1.0], values_int64s=[10, 20, 30],

@@ -24,6 +24,7 @@ mod normalize;
 mod numbers;
 #[cfg(feature = "openvino")]
 mod openvino;
+mod parse;
 mod pool;
 mod prelude;
 mod product;

@@ -11,6 +11,7 @@ pub(super) use super::joining::{join, joined_size, part};
 pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured};
 pub(super) use super::maps::{Maps, by_maps, padded, whole};
 pub(super) use super::numbers::integers;
+pub(super) use super::parse;
 pub(super) use super::product::{
     Matrix, Multiply, Sizes, TailSteps, Weights, give_product, multiply, with_floats, with_numbers,
 };

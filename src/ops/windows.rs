@@ -65,7 +65,11 @@ impl WindowAttributes {
             ("SAME_UPPER", same(false)),
             ("SAME_LOWER", same(true)),
         ];
-        let auto = if node.attribute("auto_pad").is_some() { node.choice("auto_pad", &kinds)? } else { None };
+        // Engines take no text for NOTSET, and there are files that have it.
+        let auto = match node.optional("auto_pad", Node::string)? {
+            None | Some("") => None,
+            Some(_) => node.choice("auto_pad", &kinds)?,
+        };
         if auto.is_some() && pads.list.iter().any(|pad| *pad != 0) {
             return Err(Error::model("pads and auto_pad are both given: only one of them can be").attribute("pads"));
         }

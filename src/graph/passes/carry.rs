@@ -25,7 +25,7 @@ fn picks(node: &DraftNode) -> bool {
     };
     let plain = |(name, value): &(String, Attribute)| match (name.as_str(), value) {
         ("kernel_shape" | "pads" | "strides", _) => true,
-        ("auto_pad", Attribute::String(kind)) => **kind == *"NOTSET",
+        ("auto_pad", Attribute::String(kind)) => matches!(&**kind, "" | "NOTSET"),
         ("ceil_mode" | "storage_order", Attribute::Int(set)) => *set == 0,
         ("dilations", Attribute::Ints(list)) => list.iter().all(|size| *size == 1),
         _ => false,

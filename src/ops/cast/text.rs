@@ -4,9 +4,7 @@
 //! as INF and -INF, NaN as NaN, truth values as 1 and 0. Types of at most 16 bits have so few digits that integers would
 //! be written as others (65504 as 65500): theirs have all digits.
 //!
-//! Numbers are read in plain or scientific notation, INF, +INF, -INF and NaN in any case; blanks around them don't count.
-//! A fraction that becomes an integer is cut off. The standard leaves open what other text stands for, and integers
-//! beyond the range: they are errors. Numbers for types of at most 16 bits are read as double first.
+//! How numbers are read, `ops::parse` says. Those for types of at most 16 bits are read as double first.
 
 use crate::ops::prelude::*;
 use kernels::convert::{Conversion, Rounding, convert, shortest};
@@ -35,10 +33,14 @@ fn infinity(positive: bool) -> String {
 /// The strings as numbers.
 pub(super) fn read(call: &Call<'_>, input: &Tensor, to: DType, rounding: Rounding) -> Result<Tensor> {
     match to.format() {
-        Format::Signed(_) => read_as::<i64>(call, input, to, rounding, |text| integer_of(text, to)?.try_into().ok()),
-        Format::Unsigned(_) => read_as::<u64>(call, input, to, rounding, |text| integer_of(text, to)?.try_into().ok()),
-        _ if to == DType::Float => read_as::<f32>(call, input, to, rounding, float_of),
-        _ => read_as::<f64>(call, input, to, rounding, float_of),
+        Format::Signed(_) => {
+            read_as::<i64>(call, input, to, rounding, |text| parse::integer(text, to)?.try_into().ok())
+        }
+        Format::Unsigned(_) => {
+            read_as::<u64>(call, input, to, rounding, |text| parse::integer(text, to)?.try_into().ok())
+        }
+        _ if to == DType::Float => read_as::<f32>(call, input, to, rounding, parse::float),
+        _ => read_as::<f64>(call, input, to, rounding, parse::float),
     }
 }
 
@@ -55,7 +57,7 @@ fn read_as<T: Element + Pod>(
     for (at, (number, text)) in numbers.iter_mut().zip(input.strings()?).enumerate() {
         call.charge(text.len() as u64)?;
         lookout.after(DType::String.size() + text.len())?;
-        *number = read(text.trim_ascii()).ok_or_else(|| {
+        *number = read(text).ok_or_else(|| {
             let position = position_of(at, input.shape());
             let (at, text) = (ShapeText(&position), quote(text));
             Error::input(format!("input{at} = {text} can't be read as {to}")).parameter("input").position(position)
@@ -65,33 +67,6 @@ fn read_as<T: Element + Pod>(
     let work = Conversion { from: T::DTYPE.format(), to: to.format(), rounding };
     convert(work, bytemuck::cast_slice(numbers), output.bytes_mut(), call.resources())?;
     Ok(output.finish())
-}
-
-/// A number of f32 or f64, whose parsers round once.
-fn float_of<F: Float + FromStr>(text: &str) -> Option<F> {
-    let is = |word: &str| text.eq_ignore_ascii_case(word);
-    if is("INF") || is("+INF") {
-        return Some(F::INFINITY);
-    }
-    if is("-INF") {
-        return Some(-F::INFINITY);
-    }
-    if is("NaN") {
-        return Some(F::NAN);
-    }
-    // Rust knows other words too.
-    let number = text.chars().all(|c| c.is_ascii_digit() || "+-.eE".contains(c));
-    text.parse().ok().filter(|_| number)
-}
-
-fn integer_of(text: &str, to: DType) -> Option<i128> {
-    let number = text.parse().ok().or_else(|| {
-        let number: f64 = float_of(text)?;
-        number.is_finite().then_some(number as i128)
-    })?;
-    let values = 1i128 << to.bits();
-    let range = if matches!(to.format(), Format::Signed(_)) { -values / 2..values / 2 } else { 0..values };
-    range.contains(&number).then_some(number)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::ops::prelude::*;
 pub(super) const CAST_MAP: Implementation = entry("CastMap", &[1], load);
 
 /// `Y[0, ..]` = the values by increasing key; if sparse, `Y[0, key] = value`, and 0 elsewhere. The text doesn't say what rank
-/// the tensor has, nor what stands where there is no key: this is what engines give.
+/// the tensor has, nor what stands where there is no key: this is what engines give. Texts are read as by Cast.
 #[derive(Debug)]
 struct CastMap {
     to: DType,
@@ -39,12 +39,12 @@ impl Operator for CastMap {
         match self.to {
             DType::Float => self.numbers::<f32>(call, &entries, columns, |value| match value {
                 Scalar::Float(value) => Some(*value),
-                Scalar::String(text) => text.trim().parse().ok(),
+                Scalar::String(text) => parse::float(text),
                 _ => None,
             }),
             DType::Int64 => self.numbers::<i64>(call, &entries, columns, |value| match value {
                 Scalar::Float(value) => Some(*value as i64),
-                Scalar::String(text) => text.trim().parse().ok(),
+                Scalar::String(text) => parse::integer(text, DType::Int64)?.try_into().ok(),
                 _ => None,
             }),
             _ => self.strings(call, &entries, columns),
@@ -150,11 +150,15 @@ mod tests {
         run(name, 1, sparse(-1), [&floats]).fails("max_map is -1: it must be at least 0");
         let [form, most, _] = sparse(4);
         run(name, 1, [form, most], [&floats]).gives(tensor(&[1, 4], [0f32, 2.75, 0.0, 0.5]));
-        let strings: Vec<Value> =
-            ["7", "x"].into_iter().map(|text| Tensor::from_strings(&[], [text]).unwrap().into()).collect();
-        let strings = Sequence::new(strings[0].value_type().unwrap(), strings).unwrap();
-        let strings: Value = Map::new(vec![0i64, 1].into(), strings).unwrap().into();
-        run(name, 1, [], [&strings]).fails("the value \"x\" of the key 1 is no number of float32");
+        let text = |values: [&str; 2]| -> Value {
+            let values: Vec<Value> = values.map(|text| Tensor::from_strings(&[], [text]).unwrap().into()).to_vec();
+            Map::new(vec![0i64, 1].into(), Sequence::new(values[0].value_type().unwrap(), values).unwrap())
+                .unwrap()
+                .into()
+        };
+        run(name, 1, [], [&text(["7", "x"])]).fails("the value \"x\" of the key 1 is no number of float32");
+        run(name, 1, [], [&text(["-7.5", " 8 "])]).gives(tensor(&[1, 2], [-7.5f32, 8.0]));
+        run(name, 1, [string("cast_to", "TO_INT64")], [&text(["-7.5", " 8 "])]).gives(tensor(&[1, 2], [-7i64, 8]));
     }
 
     #[test]

@@ -111,10 +111,13 @@ pub(super) fn old(node: &Node<'_>, votes: Votes) -> Result<Forest> {
     let (targets, of_trees, of_nodes) = (ints(node, votes.ids)?, ints(node, votes.trees)?, ints(node, votes.nodes)?);
     let mut given = Vec::with_capacity(weights.len());
     for (k, weight) in weights.into_iter().enumerate() {
-        let Some(Child::Leaf(leaf)) = places.get(&(at(of_trees, k), at(of_nodes, k))) else {
-            return Err(bad(votes.nodes, k, at(of_nodes, k), "its tree has no such leaf"));
-        };
-        given.push((*leaf, Vote { target: place(votes.ids, k, at(targets, k))?, weight }));
+        let vote = Vote { target: place(votes.ids, k, at(targets, k))?, weight };
+        match places.get(&(at(of_trees, k), at(of_nodes, k))) {
+            Some(Child::Leaf(leaf)) => given.push((*leaf, vote)),
+            // Exporters used to write those of decisions too, where no row ends.
+            Some(Child::Node(_)) => {}
+            None => return Err(bad(votes.nodes, k, at(of_nodes, k), "its tree has no such node")),
+        }
     }
     given.sort_by_key(|(leaf, _)| *leaf);
     for leaf in 0..leaves {

@@ -315,6 +315,14 @@ mod tests {
         };
         run(REGRESSOR, 1, votes(int("n_targets", 1)), [&x]).gives(tensor(&[4, 1], [1f32, 2.0, 4.0, 1.0]));
         run(REGRESSOR, 3, votes(floats("base_values", &[0.5])), [&x]).gives(tensor(&[4, 1], [1.5f32, 2.5, 4.5, 1.5]));
+        // Votes at decisions, which no row ends at, don't count.
+        let more = old([
+            ints("target_treeids", &[3; 5]),
+            ints("target_nodeids", &[0, 4, 1, 2, 3]),
+            ints("target_ids", &[0; 5]),
+            floats("target_weights", &[8.0, 4.0, 1.0, 9.0, 2.0]),
+        ]);
+        run(REGRESSOR, 1, <[_; 12]>::try_from(more).unwrap(), [&x]).gives(tensor(&[4, 1], [1f32, 2.0, 4.0, 1.0]));
         run(REGRESSOR, 1, votes(int("n_targets", 2)), [&tensor(&[1, 2], [5i64, 3])])
             .gives(tensor(&[1, 2], [2f32, 0.0]));
         run(REGRESSOR, 1, votes(int("n_targets", 1)), [&tensor(&[1, 1], [5f32])])
@@ -404,7 +412,7 @@ mod tests {
             Attribute::Ints(vec![-1, 0, 0, 0, 0]),
             "nodes_featureids[0] is -1: it must be at least 0",
         );
-        change("class_nodeids", Attribute::Ints(vec![1, 3, 2]), "class_nodeids[2] is 2: its tree has no such leaf");
+        change("class_nodeids", Attribute::Ints(vec![1, 3, 5]), "class_nodeids[2] is 5: its tree has no such node");
         change("class_ids", Attribute::Ints(vec![0, 0, 2]), "class_ids holds 2: allowed 0..=1");
         let modes = ["BRANCH_LEQ", "LEAF", "BRANCH", "LEAF", "LEAF"].map(str::to_string).to_vec();
         change("nodes_modes", Attribute::Strings(modes), "nodes_modes[2] is \"BRANCH\": allowed BRANCH_LEQ, ");

@@ -423,6 +423,8 @@ mod tests {
         infer("MaxPool", 1, [kernel(), string("auto_pad", "SAME_UPPER"), ints("strides", &[2, 1])], [x])
             .gives("[N, C, 4, W]");
         infer("LpPool", 2, [kernel(), string("auto_pad", "VALID")], [x]).gives("[N, C, 5, W - 1]");
+        infer("LpPool", 2, [kernel(), string("auto_pad", ""), ints("pads", &[1, 0, 1, 0])], [x])
+            .gives("[N, C, 7, W - 1]");
         infer("LpPool", 1, [], [x]).fails("kernel_shape is not given: windows have no size");
         infer("MaxPool", 12, [ints("kernel_shape", &[5, 5])], ["float"]).gives("");
     }
