@@ -644,6 +644,9 @@ case(
     "resize_nearest_same_size", "Resize-11", [f([[1, 2], [3, 4]]), f([]), f([1, 0.5])], [f([[4], [4]])],
     coordinate_transformation_mode="tf_half_pixel_for_nn", nearest_mode="ceil",
 )
+nearest = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+case("resize_coordinates_by_a_tenth", "Resize-13", [f(range(30)), None, f([0.1])], [f([0, 9, 19])], **nearest)
+case("resize_size_by_seven_tenths", "Resize-13", [f(range(10)), None, f([0.7])], [f([0, 1, 2, 4, 5, 7])], **nearest)
 case("resize_10_nearest", "Resize-10", [eight, f([1, 0.375])], [f([[0, 3, 6]])])
 case("resize_10_linear", "Resize-10", [ramp, f([1, 0.5])], [f([[0, 2]])], **linear)
 case("resize_integers", "Resize-13", [u8([[0, 3]]), None, twice], [u8([[0, 1, 2, 3]])], **linear)
