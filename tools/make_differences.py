@@ -332,6 +332,31 @@ case("compress_longer", "Compress-11", [f([1, 2]), b([1, 0, 1])], "only 2 entrie
 case("gather_1_negative", "Gather-1", [f([1, 2, 3]), i([-1])], "which is allowed from version 11 on", outputs=[f([])])
 case("gatherelements_beyond", "GatherElements-13", [f([1, 2, 3]), i([3])], "indices[0] = 3 is out of range", outputs=[f([])])
 
+
+
+def body(inputs, outputs, *nodes):
+    """A body: inputs and outputs are names with values like theirs, a node is an operator, names of inputs, and of an output."""
+    infos = [[helper.make_value_info(name, shaped(value)) for name, value in side.items()] for side in (inputs, outputs)]
+    return helper.make_graph([helper.make_node(node, names, [name]) for node, names, name in nodes], "body", *infos)
+
+
+def shaped(value):
+    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+
+
+case(
+    "loop_without_condition", "Loop-16", [i(3), None, f(1)], [f(8)],
+    body=body(
+        {"step": i(0), "go": b(0), "sum": f(0)}, {"stop": b(0), "twice": f(0)},
+        ("Not", ["go"], "stop"), ("Add", ["sum", "sum"], "twice"),
+    ),
+)
+row = f([0, 0])
+case(
+    "scan_of_nothing", "Scan-16", [f(np.zeros((0, 2)))], [f(np.zeros((0, 2)))],
+    num_scan_inputs=1, body=body({"x": row}, {"y": row}, ("Identity", ["x"], "y")),
+)
+
 # Products
 
 query = f([[[[2]]]])
