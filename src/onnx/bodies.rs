@@ -5,7 +5,7 @@ use super::proto::{GraphProto, NodeProto, ValueInfoProto};
 use crate::error::{Error, Result};
 use crate::graph::{Draft, DraftBody, Id, Ids, Names, NodePlace, ValueInfo};
 use crate::limits::exceeded;
-use crate::operator::{Attribute, Resolved};
+use crate::operator::{Attribute, Label, Resolved};
 use std::sync::Arc;
 
 /// The values of a graph beside those of its nodes, decoded one by one.
@@ -13,6 +13,8 @@ pub(super) struct Values<I, S, D> {
     pub(super) initializers: I,
     pub(super) sparse: S,
     pub(super) inputs: Vec<ValueInfoProto>,
+    /// How many of the inputs can be given another value than that of their initializers.
+    pub(super) given: usize,
     pub(super) outputs: Vec<ValueInfoProto>,
     /// Types of other values.
     pub(super) declared: D,
@@ -50,6 +52,18 @@ pub(super) struct Waiting {
     pub(super) graphs: std::vec::IntoIter<(String, GraphProto)>,
     /// The subgraphs that are read.
     pub(super) bodies: Vec<DraftBody>,
+}
+
+/// How many inputs a node gives to its subgraph. There may be more of them, if they have initializers.
+fn given(operator: &Label, inputs: usize) -> usize {
+    match (&*operator.domain, &*operator.name) {
+        ("", "If") => 0,
+        ("", "Loop") => inputs.max(2),
+        // The first has the lengths of sequences.
+        ("", "Scan") if operator.version == Some(8) => inputs.saturating_sub(1),
+        ("", "Scan" | "SequenceMap") => inputs,
+        _ => usize::MAX,
+    }
 }
 
 /// A subgraph that is read.
@@ -144,7 +158,7 @@ impl Loader<'_> {
     fn start(
         &mut self,
         scope: &mut Scope,
-        Waiting { place, key, .. }: &Waiting,
+        Waiting { place, key, inputs, .. }: &Waiting,
         attribute: String,
         graph: GraphProto,
     ) -> Result<Box<Body>> {
@@ -183,6 +197,7 @@ impl Loader<'_> {
             initializers: initializer.into_iter().map(Ok),
             sparse: sparse_initializer.into_iter().map(Ok),
             inputs: input,
+            given: given(&place.operator, inputs.len()),
             outputs: output,
             declared: value_info.into_iter().map(Ok),
         };

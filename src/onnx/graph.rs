@@ -146,6 +146,7 @@ impl Loader<'_> {
             initializers: proto.initializer.into_iter().map(decoded),
             sparse: proto.sparse_initializer.into_iter().map(decoded),
             inputs: proto.input,
+            given: usize::MAX,
             outputs: proto.output,
             declared: proto.value_info.into_iter().map(decoded),
         };
@@ -169,15 +170,16 @@ impl Loader<'_> {
         D: Iterator<Item = Result<ValueInfoProto>>,
     {
         self.draft.reserve(nodes, values.initializers.len(), &self.files.budget)?;
-        self.constants(&mut scope.names, &values.inputs, values.initializers, values.sparse)?;
-        let outputs: Vec<ValueInfo> = values.outputs.iter().filter_map(|o| self.value_info(o, "output")).collect();
+        let Values { initializers, sparse, inputs, given, outputs, declared } = values;
+        self.constants(&mut scope.names, &inputs, given, initializers, sparse)?;
+        let outputs: Vec<ValueInfo> = outputs.iter().filter_map(|o| self.value_info(o, "output")).collect();
         for info in &outputs {
             if let Some(value_type) = info.value_type.clone() {
                 let id = self.value(scope, &info.name)?;
                 self.draft.declare(id, value_type, info.shape.clone().filter(|_| self.details));
             }
         }
-        for info in values.declared {
+        for info in declared {
             let info = info?;
             if let (Some(name), Some(value_type)) = (&info.name, types::declared(&info)) {
                 let (id, files) = (self.value(scope, name)?, self.files);
@@ -204,6 +206,7 @@ impl Loader<'_> {
         &mut self,
         names: &mut Names,
         inputs: &[ValueInfoProto],
+        given: usize,
         initializers: impl ExactSizeIterator<Item = Result<TensorProto>>,
         sparse: impl Iterator<Item = Result<SparseTensorProto>>,
     ) -> Result<()> {
@@ -216,12 +219,12 @@ impl Loader<'_> {
             self.initializer(&mut initializers, name, value, Fact::default());
         }
         let budget = &self.files.budget;
-        for input in inputs {
+        for (k, input) in inputs.iter().enumerate() {
             let Some(info) = self.value_info(input, "input") else { continue };
             let id = self.draft.value(names, &info.name, budget)?;
             // Until IR version 3 an initializer fixes the input of its name; from 4 on it is the input's default.
             match initializers.take(&info.name) {
-                Some(fact) if self.ir_version < 4 => self.draft.constant(id, fact, Some(&info)),
+                Some(fact) if self.ir_version < 4 || k >= given => self.draft.constant(id, fact, Some(&info)),
                 default => self.draft.input(info, id, default.and_then(|mut fact| fact.take_value())),
             }
         }

@@ -200,6 +200,59 @@ fn entry_by_entry() {
     assert!(error.to_string().contains("is a scalar"), "{error}");
 }
 
+/// Inputs of a body that its node doesn't give have the values of their initializers.
+#[test]
+fn inputs_that_the_node_does_not_give() {
+    let more = |name: &str, inputs: &[&str], nodes, outputs: &[&str]| {
+        let inputs: Vec<_> = inputs.iter().chain(&["more"]).map(|name| open(name, DType::Float)).collect();
+        let mut body = body(name, &inputs, nodes, outputs);
+        body.g.as_mut().unwrap().initializer.push(initializer("more", &Tensor::from(vec![10f32])));
+        body
+    };
+    let plus = |name: &str| vec![node("Add", &[name, "more"], &["sum"], vec![])];
+    let given = |model: &ModelProto, want: &[f32]| {
+        for ir_version in [3, 8] {
+            let model = ModelProto { ir_version: Some(ir_version), ..model.clone() };
+            assert_eq!(load_and_run(&model, feeds(&[1.0], 2, true)).unwrap().get("y"), Some(&floats(want)));
+        }
+    };
+    let branches = vec![more("then_branch", &[], plus("x"), &["sum"]), more("else_branch", &[], plus("x"), &["sum"])];
+    given(&model_of(13, vec![node("If", &["c"], &["y"], branches)], &["y"]), &[11.0]);
+    let trips = || {
+        let mut trip = more("body", &["i", "go", "before"], plus("before"), &["go", "sum"]);
+        let inputs = &mut trip.g.as_mut().unwrap().input;
+        (inputs[0], inputs[1]) = (open("i", DType::Int64), open("go", DType::Bool));
+        trip
+    };
+    given(&model_of(13, vec![node("Loop", &["n", "c", "x"], &["y"], vec![trips()])], &["y"]), &[21.0]);
+    // What the node gives counts, as it does for the graph.
+    let mut both = model_of(13, vec![node("Loop", &["n", "c", "x", "x"], &["y", "rest"], vec![trips()])], &["y"]);
+    graph_of(&mut both).node[0].attribute[0].g.as_mut().unwrap().output.push(open("more", DType::Float));
+    assert_eq!(load_and_run(&both, feeds(&[1.0], 2, true)).unwrap().get("y"), Some(&floats(&[3.0])));
+    let column = || vec![more("body", &["column"], plus("column"), &["sum"]), int("num_scan_inputs", 1)];
+    let rows = node("Unsqueeze", &["x"], &["rows"], vec![ints("axes", &[1])]);
+    given(&model_of(11, vec![rows, node("Scan", &["rows"], &["y2"], column()), squeezed("y2", 1)], &["y"]), &[11.0]);
+    let batch = node("Unsqueeze", &["x"], &["batch"], vec![ints("axes", &[0, 2])]);
+    given(
+        &model_of(8, vec![batch, node("Scan", &["", "batch"], &["y3"], column()), squeezed("y3", 2)], &["y"]),
+        &[11.0],
+    );
+    let split = node("SplitToSequence", &["x"], &["parts"], vec![]);
+    let map = node("SequenceMap", &["parts"], &["sums"], vec![more("body", &["part"], plus("part"), &["sum"])]);
+    let joined = node("ConcatFromSequence", &["sums"], &["y"], vec![int("axis", 0)]);
+    given(&model_of(17, vec![split, map, joined], &["y"]), &[11.0]);
+    // Without an initializer nothing gives it.
+    let mut without = model_of(13, vec![node("Loop", &["n", "c", "x"], &["y"], vec![trips()])], &["y"]);
+    graph_of(&mut without).node[0].attribute[0].g.as_mut().unwrap().initializer.clear();
+    let error = load(&without).unwrap_err();
+    assert!(error.to_string().contains("the subgraph \"body\" has 4 inputs: this node needs 3"), "{error}");
+}
+
+/// `y` without the first axes, of size 1.
+fn squeezed(input: &str, count: i64) -> NodeProto {
+    node("Squeeze", &[input], &["y"], vec![ints("axes", &(0..count).collect::<Vec<_>>())])
+}
+
 #[test]
 fn names_inside_and_outside() {
     // What is given outside before may not be given again inside.
