@@ -23,7 +23,7 @@ pub(super) fn float<F: Float + FromStr>(text: &str) -> Option<F> {
     text.parse().ok().filter(|_| number)
 }
 
-/// An integer; a fraction is cut off.
+/// An integer within the range of a type; a fraction is cut off.
 pub(super) fn integer(text: &str, to: DType) -> Option<i128> {
     let number = text.trim_ascii().parse().ok().or_else(|| {
         let number: f64 = float(text)?;

@@ -65,7 +65,7 @@ impl WindowAttributes {
             ("SAME_UPPER", same(false)),
             ("SAME_LOWER", same(true)),
         ];
-        // Engines take no text for NOTSET, and there are files that have it.
+        // To engines an empty text is NOTSET, and there are files with one.
         let auto = match node.optional("auto_pad", Node::string)? {
             None | Some("") => None,
             Some(_) => node.choice("auto_pad", &kinds)?,
