@@ -134,19 +134,18 @@ def key_type(value):
     return TensorProto.INT64 if all(isinstance(key, int) for key in value) else TensorProto.STRING
 
 
-def type_of(value):
+def type_of(value, shape=None):
     if isinstance(value, dict):
         return helper.make_map_type_proto(key_type(value), helper.make_tensor_type_proto(TensorProto.FLOAT, []))
-    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), None)
+    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), shape)
 
 
 def tensor(value, name):
     if isinstance(value, dict):
         values = numpy_helper.from_list([f(number) for number in value.values()])
-        if key_type(value) == TensorProto.INT64:
-            return onnx.MapProto(name=name, key_type=TensorProto.INT64, keys=list(value), values=values)
-        keys = [key.encode() for key in value]
-        return onnx.MapProto(name=name, key_type=TensorProto.STRING, string_keys=keys, values=values)
+        whole = key_type(value) == TensorProto.INT64
+        keys = {"keys": list(value)} if whole else {"string_keys": [key.encode() for key in value]}
+        return onnx.MapProto(name=name, key_type=key_type(value), values=values, **keys)
     return numpy_helper.from_array(value, name)
 
 
@@ -333,15 +332,14 @@ case("gather_1_negative", "Gather-1", [f([1, 2, 3]), i([-1])], "which is allowed
 case("gatherelements_beyond", "GatherElements-13", [f([1, 2, 3]), i([3])], "indices[0] = 3 is out of range", outputs=[f([])])
 
 
-
 def body(inputs, outputs, *nodes):
-    """A body: inputs and outputs are names with values like theirs, a node is an operator, names of inputs, and of an output."""
-    infos = [[helper.make_value_info(name, shaped(value)) for name, value in side.items()] for side in (inputs, outputs)]
-    return helper.make_graph([helper.make_node(node, names, [name]) for node, names, name in nodes], "body", *infos)
+    """A body: inputs and outputs have values like theirs; a node is an operator, names of inputs, and of an output."""
 
+    def infos(side):
+        return [helper.make_value_info(name, type_of(value, value.shape)) for name, value in side.items()]
 
-def shaped(value):
-    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+    nodes = [helper.make_node(node, names, [name]) for node, names, name in nodes]
+    return helper.make_graph(nodes, "body", infos(inputs), infos(outputs))
 
 
 case(

@@ -24,12 +24,12 @@ pub(super) fn float<F: Float + FromStr>(text: &str) -> Option<F> {
 }
 
 /// An integer within the range of a type; a fraction is cut off.
-pub(super) fn integer(text: &str, to: DType) -> Option<i128> {
-    let number = text.trim_ascii().parse().ok().or_else(|| {
+pub(super) fn integer<T: TryFrom<i128>>(text: &str, to: DType) -> Option<T> {
+    let number: i128 = text.trim_ascii().parse().ok().or_else(|| {
         let number: f64 = float(text)?;
         number.is_finite().then_some(number as i128)
     })?;
     let values = 1i128 << to.bits();
     let range = if matches!(to.format(), Format::Signed(_)) { -values / 2..values / 2 } else { 0..values };
-    range.contains(&number).then_some(number)
+    T::try_from(number).ok().filter(|_| range.contains(&number))
 }

@@ -33,12 +33,8 @@ fn infinity(positive: bool) -> String {
 /// The strings as numbers.
 pub(super) fn read(call: &Call<'_>, input: &Tensor, to: DType, rounding: Rounding) -> Result<Tensor> {
     match to.format() {
-        Format::Signed(_) => {
-            read_as::<i64>(call, input, to, rounding, |text| parse::integer(text, to)?.try_into().ok())
-        }
-        Format::Unsigned(_) => {
-            read_as::<u64>(call, input, to, rounding, |text| parse::integer(text, to)?.try_into().ok())
-        }
+        Format::Signed(_) => read_as::<i64>(call, input, to, rounding, |text| parse::integer(text, to)),
+        Format::Unsigned(_) => read_as::<u64>(call, input, to, rounding, |text| parse::integer(text, to)),
         _ if to == DType::Float => read_as::<f32>(call, input, to, rounding, parse::float),
         _ => read_as::<f64>(call, input, to, rounding, parse::float),
     }

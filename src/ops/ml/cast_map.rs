@@ -44,7 +44,7 @@ impl Operator for CastMap {
             }),
             DType::Int64 => self.numbers::<i64>(call, &entries, columns, |value| match value {
                 Scalar::Float(value) => Some(*value as i64),
-                Scalar::String(text) => parse::integer(text, DType::Int64)?.try_into().ok(),
+                Scalar::String(text) => parse::integer(text, DType::Int64),
                 _ => None,
             }),
             _ => self.strings(call, &entries, columns),
