@@ -299,10 +299,11 @@ impl BytesPlan<'_> {
         };
         let before = (row - rows.start) * band.columns.len();
         // Each tile of the band fetches some of what the next group reads: its weights follow.
-        let (tiles_before, count) = band.among(row, loops.sums.len());
+        let most = loops.most(&self.steps);
+        let (tiles_before, count) = band.among(row, most);
         let pace = (loops.filters * size_of::<u32>()).div_ceil(count.max(1)).min(LINE);
         let next = weights.as_ptr_range().end.cast::<u8>();
-        for (at, tile) in tiles(band.columns.clone(), loops.sums.len()).enumerate() {
+        for (at, tile) in tiles(band.columns.clone(), most).enumerate() {
             let (place, first) = (group.start + band.number(row, tile.start), before + tile.start - band.columns.start);
             let lengths = match &task.lengths {
                 Some(lengths) => {

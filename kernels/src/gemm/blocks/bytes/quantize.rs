@@ -122,6 +122,9 @@ pub(super) trait Quantize: Dot {
     /// As many numbers.
     type Floats: Vector<Of = f32>;
 
+    /// Vectors of sums, at most, whose magnitudes stay in registers beside them.
+    const SIZES: usize = 0;
+
     /// The integers, which have signs, as floats.
     unsafe fn floats(self) -> Self::Floats;
     /// As above, without signs.
@@ -243,6 +246,8 @@ mod x86 {
     // SAFETY, of all blocks: the caller's.
     impl Quantize for U32x16 {
         type Floats = F32x16;
+
+        const SIZES: usize = 14;
 
         #[inline(always)]
         unsafe fn floats(self) -> F32x16 {

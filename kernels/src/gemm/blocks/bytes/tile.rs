@@ -9,7 +9,7 @@ use super::super::super::vectors::x86::{U32x8, U32x16, VnniU32x8};
 use super::super::super::vectors::{Plain, Vector};
 use super::super::CHANNELS;
 use super::super::tile::each_place;
-use super::filters::Check;
+use super::filters::{Check, Steps};
 use super::lengths::{Image, Squares, squares};
 use super::quantize::{Doubts, Numbers, Quantize, Row};
 use super::settle::{Common, Open, Settle, settle};
@@ -105,6 +105,8 @@ pub(super) struct Loops {
     pub(super) filters: usize,
     /// For 1, 2, .. places.
     pub(super) sums: &'static [Sums],
+    /// Places that are best computed together, at most, if there are looks at partial sums.
+    checked: usize,
     /// Stores the bytes of so many places, and the doubts about them.
     ///
     /// # Safety
@@ -151,6 +153,11 @@ impl Room {
 }
 
 impl Loops {
+    /// Places of a tile, at most.
+    pub(super) fn most(&self, steps: &Steps) -> usize {
+        if steps.checks.len() < 2 { self.sums.len() } else { self.checked }
+    }
+
     /// Computes a tile of so many places.
     ///
     /// # Safety
@@ -186,7 +193,7 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
     let [totals, sizes] = [&mut room.totals, &mut room.sizes].map(|sum| sum.0.as_mut_ptr().cast::<u32>());
     // SAFETY: the caller's.
     unsafe {
-        let (mut sums, mut step) = ([[V::zero(); W]; R], steps.start);
+        let (mut sums, mut own_sizes, mut step) = ([[V::zero(); W]; R], [[V::zero(); W]; R], steps.start);
         let are_few = tile.numbers.are_few(tile.checks.len());
         // Without checks, all steps follow each other.
         for check in checks.start..checks.end.max(checks.start + 1) {
@@ -207,20 +214,41 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
                 }
                 step += 1;
             }
-            if is_checked {
+            if is_checked && const { W * R <= V::SIZES } {
+                for (sums, own) in sums.iter().zip(&mut own_sizes) {
+                    for (at, (sum, own)) in sums.iter().zip(own).enumerate() {
+                        *own = own.add(sum.add(tile.numbers.less(check, at * V::COUNT)).sizes());
+                    }
+                }
+            } else if is_checked {
                 each_place!(sums, |place, sums| for (at, sum) in sums.iter().enumerate() {
                     let own = sum.add(tile.numbers.less(check, at * V::COUNT)).sizes();
                     let size = sizes.add((place * W + at) * V::COUNT);
-                    // Read again from memory, or compilers keep sizes in registers that sums need.
+                    // Read again from memory, or compilers keep sizes in registers that sums need: there are no others.
                     let all = if check == 0 { own } else { size.cast::<V>().read_volatile().add(own) };
                     all.store(size);
                 });
             }
         }
-        for (at, sum) in sums.as_flattened().iter().enumerate() {
-            let total = totals.add(at * V::COUNT);
-            let all = if steps.start == 0 { *sum } else { V::load(total).add(*sum) };
-            all.store(total);
+        keep(&sums, totals, steps.start == 0);
+        if !checks.is_empty() && const { W * R <= V::SIZES } {
+            keep(&own_sizes, sizes, steps.start == 0);
+        }
+    }
+}
+
+/// Adds numbers of a part of the steps to those of the parts before, unless it is the first one.
+///
+/// # Safety
+/// See [`Sums`] and [`Vector`]; there is room for the numbers.
+#[inline(always)]
+unsafe fn keep<V: Quantize, const W: usize, const R: usize>(own: &[[V; W]; R], to: *mut u32, is_first: bool) {
+    for (at, own) in own.as_flattened().iter().enumerate() {
+        // SAFETY: the caller's.
+        unsafe {
+            let to = to.add(at * V::COUNT);
+            let all = if is_first { *own } else { V::load(to).add(*own) };
+            all.store(to);
         }
     }
 }
@@ -289,6 +317,10 @@ macro_rules! loops_of {
         Loops {
             filters: $w * <$vector as Vector>::COUNT,
             sums: &[$($level::sums::<$seen, $w, $places>),*],
+            checked: match <$vector as Quantize>::SIZES / $w {
+                0 => [$($places),*].len(),
+                most => most,
+            },
             store: $level::store,
             lanes: <$vector as Vector>::COUNT,
             prefers_few: <$vector as Dot>::PREFERS_FEW,
