@@ -140,10 +140,10 @@ fn alone(at: usize, draft: &Draft) -> Option<Growing> {
     })
 }
 
-/// A product and a row that is added.
+/// A product and a row that is added: not of a vector, whose columns the output lacks.
 fn sum(found: Found, draft: &Draft) -> Option<Growing> {
     let &[product, sum] = &*found.nodes else { return None };
-    let bias = found.value("c")?;
+    let (bias, columns) = (found.value("c")?, found.value("b")?);
     let mut growing = alone(product, draft)?;
     let dims = |id: Id| draft.entries.get(id.at()).map(|entry| &entry.fact).and_then(Fact::dims);
     let of_product = draft.nodes.get(product)?.outputs.first().copied().flatten().and_then(dims)?;
@@ -151,6 +151,7 @@ fn sum(found: Found, draft: &Draft) -> Option<Growing> {
     let is_row = *last != Dim::Unknown
         && Some(last) == of_product.last()
         && before.len() < of_product.len()
+        && dims(columns)?.len() > 1
         && before.iter().all(|dim| *dim == Dim::Fixed(1));
     if !is_row {
         return None;
@@ -246,7 +247,13 @@ mod tests {
 
     #[test]
     fn what_is_no_row_is_added_alone() {
-        for (a, b, c) in [(&[99, 5][..], &[5, 3][..], &[99, 3][..]), (&[4, 5], &[5, 3], &[1]), (&[5], &[5], &[])] {
+        for (a, b, c) in [
+            (&[99, 5][..], &[5, 3][..], &[99, 3][..]),
+            (&[4, 5], &[5, 3], &[1]),
+            (&[5], &[5], &[]),
+            (&[4, 5], &[5], &[4]),
+            (&[2, 4, 5], &[5], &[1, 4]),
+        ] {
             let graph = load(draft(a, b, c, false, DType::Float), true).unwrap();
             let nodes = stands_for(&graph);
             assert!(nodes.iter().all(|parts| !parts.contains(&"product".to_string())), "{nodes:?}");
