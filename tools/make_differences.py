@@ -116,18 +116,18 @@ class Case:
         """What an engine gives, as a cell of the table."""
         if len(given) == 1 and isinstance(given[0], str):
             return "dies" if given[0] == "it crashes" else given[0]
-        given = [np.asarray(value) for value in given]
+        given, wanted = ([np.asarray(value) for value in values] for values in (given, self.wanted))
         if self.refusal:
             return "; ".join(text(value, value.dtype) for value in given)
-        given = [bits(*pair) for pair in zip(given, self.wanted, strict=True)]
-        if all(equal(*pair, self.exact) for pair in zip(given, self.wanted)):
+        given = [bits(*pair) for pair in zip(given, wanted, strict=True)]
+        if all(equal(*pair, self.exact) for pair in zip(given, wanted)):
             return "as onnxref"
-        return "; ".join(text(value, wanted.dtype) for value, wanted in zip(given, self.wanted))
+        return "; ".join(text(value, wanted.dtype) for value, wanted in zip(given, wanted))
 
     def shown_wanted(self):
         if self.refusal:
             return f"error: {self.refusal}"
-        return "; ".join(text(value, value.dtype) for value in self.wanted)
+        return "; ".join(text(value, value.dtype) for value in map(np.asarray, self.wanted))
 
 
 def key_type(value):
@@ -135,12 +135,16 @@ def key_type(value):
 
 
 def type_of(value, shape=None):
+    if isinstance(value, list):
+        return helper.make_sequence_type_proto(type_of(value[0]))
     if isinstance(value, dict):
         return helper.make_map_type_proto(key_type(value), helper.make_tensor_type_proto(TensorProto.FLOAT, []))
     return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), shape)
 
 
 def tensor(value, name):
+    if isinstance(value, list):
+        return numpy_helper.from_list(value, name)
     if isinstance(value, dict):
         values = numpy_helper.from_list([f(number) for number in value.values()])
         whole = key_type(value) == TensorProto.INT64
@@ -321,10 +325,17 @@ case(
 )
 case("nonzero_scalar", "NonZero-13", [f(5)], [i(np.zeros((0, 1)))])
 case("squeeze_twice", "Squeeze-13", [f([[1, 2]]), i([0, 0])], "axis 0 is given twice", outputs=[f([])])
+beyond = "axis -1 is out of range"
+case("squeeze_1_negative", "Squeeze-1", [f([[1], [2]])], beyond, outputs=[f([])], axes=[-1])
+case("unsqueeze_1_negative", "Unsqueeze-1", [f([1, 2])], beyond, outputs=[f([])], axes=[-1])
+case("flatten_9_negative", "Flatten-9", [f([[1, 2]])], beyond, outputs=[f([])], axis=-1)
 case("unsqueeze_order", "Unsqueeze-11", [f([1, 2])], [f([[[1], [2]]])], axes=[2, 0])
 case("shape_clamped", "Shape-15", [f([[1, 2]])], [i([])], end=-3)
 case("slice_clamped", "Slice-13", [f([1, 2, 3]), i([-5]), i([-10]), i([0]), i([-1])], [f([1])])
 case("split_too_many", "Split-18", [f([1, 2, 3, 4, 5, 6, 7])], "make no 5 parts of 2", outputs=[f([])] * 5, num_outputs=5)
+case(
+    "splittosequence_keepdims", "SplitToSequence-11", [f([[1, 2], [3, 4]]), i(1)], [[f([[1, 2]]), f([[3, 4]])]], keepdims=0
+)
 case("pad_reflect_more", "Pad-13", [f([1, 2, 3]), i([4, 0])], [f([1, 2, 3, 2, 1, 2, 3])], mode="reflect")
 case("pad_negative_edge", "Pad-13", [f([1, 2, 3]), i([-1, 2])], [f([2, 3, 3, 3])], mode="edge")
 case("compress_longer", "Compress-11", [f([1, 2]), b([1, 0, 1])], "only 2 entries", outputs=[f([])])

@@ -186,7 +186,7 @@ impl Graph {
         let budget = loading.budget;
         draft.faults.shapes = Some(Vec::new());
         let error = infer::infer(&mut draft, &mut optimize.then(|| Fold::new(loading)), loading).err();
-        draft.note_axes(budget)?;
+        draft.note_nodes(budget)?;
         let mut mismatches = draft.faults.shapes.take().unwrap_or_default();
         find_mismatches(&draft, &mut mismatches);
         let mut graph = details(&mut draft, budget)?;

@@ -98,8 +98,8 @@ pub(crate) struct DraftNode {
     pub(super) bodies: Vec<DraftBody>,
     /// The type of some input isn't known before a run.
     pub(super) open: bool,
-    /// An axis is negative, and the text of the version doesn't say what that means.
-    pub(super) unsaid: bool,
+    /// What a user should know of it.
+    pub(super) note: Option<&'static str>,
     /// The types of the outputs, if they follow from the inputs.
     pub(super) known: SmallVec<[Option<ValueType>; 1]>,
 }
@@ -112,8 +112,8 @@ impl DraftNode {
         inputs: Ids,
         outputs: Ids,
     ) -> DraftNode {
-        let (operator, bodies, open, unsaid, known) = Default::default();
-        DraftNode { place, resolved, attributes, inputs, outputs, operator, bodies, open, unsaid, known }
+        let (operator, bodies, open, note, known) = Default::default();
+        DraftNode { place, resolved, attributes, inputs, outputs, operator, bodies, open, note, known }
     }
 
     /// The values that the node and its bodies read.
@@ -318,29 +318,26 @@ impl Draft {
         Ok(())
     }
 
-    /// Adds a note for each operator with negative axes of which its text says nothing.
-    pub(super) fn note_axes(&mut self, budget: &Budget) -> Result<()> {
+    /// Adds the notes of nodes, one for each operator.
+    pub(super) fn note_nodes(&mut self, budget: &Budget) -> Result<()> {
         let mut found = Vec::new();
-        self.find_unsaid(&mut found);
-        for (place, count) in found {
-            let text = "an axis is negative, of which the text of this version says nothing: it counts from the end";
+        self.find_notes(&mut found);
+        for (place, text, count) in found {
             let nodes = if count > 1 { format!(" ({count} nodes)") } else { String::new() };
             self.note(format!("{}{nodes}", place.locate(Error::model(text))), budget)?;
         }
         Ok(())
     }
 
-    /// The first node of each operator with such axes, and the number of its nodes.
-    fn find_unsaid(&self, found: &mut Vec<(NodePlace, usize)>) {
+    /// The first node of each operator that has a note, and the number of its nodes.
+    fn find_notes(&self, found: &mut Vec<(NodePlace, &'static str, usize)>) {
         for node in &self.nodes {
-            node.bodies.iter().for_each(|body| body.draft.find_unsaid(found));
-            if !node.unsaid {
-                continue;
-            }
+            node.bodies.iter().for_each(|body| body.draft.find_notes(found));
+            let Some(text) = node.note else { continue };
             let place = &node.place;
-            match found.iter_mut().find(|(first, _)| Arc::ptr_eq(&first.operator, &place.operator)) {
-                Some((_, count)) => *count += 1,
-                None => found.push((place.clone(), 1)),
+            match found.iter_mut().find(|(first, ..)| Arc::ptr_eq(&first.operator, &place.operator)) {
+                Some((.., count)) => *count += 1,
+                None => found.push((place.clone(), text, 1)),
             }
         }
     }

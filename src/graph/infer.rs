@@ -201,14 +201,14 @@ fn make(
     let facts = facts(node, entries);
     let given = facts.iter().map(|fact| Some(fact.as_ref()?.value_type.clone()));
     let checked = types::check(schema, given, node.outputs.len());
-    let unsaid = Cell::new(false);
-    let view = resolved.node(&node.attributes, &facts, node.outputs.len(), bodies, &unsaid);
+    let note = Cell::default();
+    let view = resolved.node(&node.attributes, &facts, node.outputs.len(), bodies, &note);
     // Faults of attributes come before those of types.
     let operator = resolved.load(&view, resolver)?;
     let types = checked?;
     let mut inference = Inference::new(view);
     let inferred = operator.infer(&mut inference).map(|()| inference.finish());
-    node.unsaid = unsaid.get();
+    node.note = note.get();
     node.operator = Some(operator);
     Ok((types, inferred))
 }

@@ -164,7 +164,7 @@ impl Graph {
     pub(crate) fn new(mut draft: Draft, optimize: bool, loading: &Loading<'_>) -> Result<Graph> {
         let node_count = draft.node_count();
         infer::infer(&mut draft, &mut optimize.then(|| passes::Fold::new(loading)), loading)?;
-        draft.note_axes(loading.budget)?;
+        draft.note_nodes(loading.budget)?;
         if optimize {
             passes::run(&mut draft, loading)?;
         }

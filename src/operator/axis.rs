@@ -64,7 +64,7 @@ impl<'a> Node<'a> {
     /// Notes whether an axis is negative.
     fn note_axes(&self, axes: &[i64], from: i64) {
         if self.version() < from && axes.iter().any(|axis| *axis < 0) {
-            self.unsaid.set(true);
+            self.note("an axis is negative, of which the text of this version says nothing: it counts from the end");
         }
     }
 }

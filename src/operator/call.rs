@@ -116,7 +116,7 @@ impl Call<'_> {
     fn with_facts(&self, rule: &mut dyn FnMut(&Inference<'_>)) {
         let fact = |k: usize| self.input(k).cloned().map(Fact::constant);
         let facts: SmallVec<[Option<Fact>; 3]> = (0..self.inputs.len()).map(fact).collect();
-        let (inputs, unsaid): (SmallVec<[_; 3]>, _) = (facts.iter().map(Option::as_ref).collect(), Cell::default());
+        let (inputs, note): (SmallVec<[_; 3]>, _) = (facts.iter().map(Option::as_ref).collect(), Cell::default());
         let (schema, outputs, compatibility) = (self.schema, self.outputs, Compatibility::default());
         let node = Node {
             schema,
@@ -125,7 +125,7 @@ impl Call<'_> {
             outputs,
             bodies: &[],
             compatibility,
-            unsaid: &unsaid,
+            note: &note,
             budget: None,
         };
         rule(&Inference::new(node));

@@ -237,18 +237,18 @@ impl Resolved {
         Resolved { label: Arc::new(label), schema, make, compatibility }
     }
 
-    /// A node of this operator with these attributes, which have been checked against the schema. `unsaid` is set if an
-    /// axis is negative, and the text of the version doesn't say what that means.
+    /// A node of this operator with these attributes, which have been checked against the schema. `note` is what a user should
+    /// know of it, once it is loaded.
     pub(crate) fn node<'a>(
         &'a self,
         attributes: &'a [(String, Attribute)],
         inputs: &'a [Option<&'a Fact>],
         outputs: usize,
         bodies: &'a [BodyFacts],
-        unsaid: &'a Cell<bool>,
+        note: &'a Cell<Option<&'static str>>,
     ) -> Node<'a> {
         let (schema, compatibility) = (&*self.schema, self.compatibility);
-        Node { schema, attributes, inputs, outputs, bodies, compatibility, unsaid, budget: None }
+        Node { schema, attributes, inputs, outputs, bodies, compatibility, note, budget: None }
     }
 
     /// The operator of a node. If it is written with others, `resolver` finds these.

@@ -52,6 +52,12 @@ compatibility! {
     newer_operators,
     /// A subgraph may give a value the name of one of a graph around it. In the subgraph the name is the inner value.
     shadowed_names,
+    /// Flatten-1 and -9, Squeeze-1 and Unsqueeze-1 take negative axes, as they do from version 11 on: -1 is the last one.
+    /// PyTorch's exporter writes such.
+    negative_axes,
+    /// SplitToSequence obeys `keepdims` where `split` is a scalar of 1, as it does without `split`. PyTorch's exporter means
+    /// that.
+    split_to_sequence_keepdims,
 }
 
 /// A node at load: the version of its operator, its attributes, and the known facts about its inputs. Names and kinds
@@ -64,8 +70,8 @@ pub struct Node<'a> {
     pub(super) outputs: usize,
     pub(super) bodies: &'a [BodyFacts],
     pub(super) compatibility: Compatibility,
-    /// Whether an axis is negative, and the text of the version doesn't say what that means.
-    pub(super) unsaid: &'a Cell<bool>,
+    /// What a user should know of the node.
+    pub(super) note: &'a Cell<Option<&'static str>>,
     /// The memory of the load, while the operator is made.
     pub(super) budget: Option<&'a Budget>,
 }
@@ -236,6 +242,11 @@ impl<'a> Node<'a> {
     /// The value of an input, if it is the same in every run.
     pub fn constant(&self, k: usize) -> Option<&'a Value> {
         self.input(k)?.value()
+    }
+
+    /// Notes what a user should know of the node: the model says it once for all of an operator.
+    pub(crate) fn note(&self, text: &'static str) {
+        self.note.set(Some(text));
     }
 
     /// The number and the facts of the subgraph in an attribute.

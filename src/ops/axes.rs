@@ -1,6 +1,6 @@
 //! Lists of axes, as attributes in older versions and as inputs in newer ones.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Remedy, Result};
 use crate::operator::{Axis, Call, Constants, Inference, Node};
 use smallvec::SmallVec;
 
@@ -33,7 +33,7 @@ impl Axes {
             return Axes::of(node, input_from);
         }
         let list = node.optional("axes", Node::ints)?.map(<[i64]>::to_vec);
-        Ok(Axes::Attribute { list, negative: false })
+        Ok(Axes::Attribute { list, negative: takes_negative_axes(node) })
     }
 
     fn list<'a>(&'a self, call: &'a Call<'_>) -> Result<Option<&'a [i64]>> {
@@ -83,12 +83,26 @@ impl Axes {
     }
 
     fn place(&self, list: &[i64], rank: usize) -> Result<Places> {
-        let fault = |text| match self {
-            Axes::Input => Error::input(text).parameter("axes"),
-            Axes::Attribute { .. } => Error::model(text).attribute("axes"),
-        };
-        places(list, rank, !matches!(self, Axes::Attribute { negative: false, .. }), fault)
+        match self {
+            Axes::Input => places(list, rank, true, |text| Error::input(text).parameter("axes")),
+            Axes::Attribute { negative, .. } => {
+                let fault = |text| Error::model(text).attribute("axes");
+                places(list, rank, *negative, fault)
+                    .map_err(|error| if *negative { error } else { not_negative(error, rank) })
+            }
+        }
     }
+}
+
+/// Whether an axis may be negative, where the texts before version 11 say that it may not.
+pub(super) fn takes_negative_axes(node: &Node<'_>) -> bool {
+    node.version() >= 11 || node.compatibility().negative_axes
+}
+
+/// The error about an axis that may not be negative, with what would accept it, if it is one of `rank` dimensions from the end.
+pub(super) fn not_negative(error: Error, rank: usize) -> Error {
+    let of = error.place().axis.filter(|axis| *axis < 0 && Axis::place((*axis).into(), rank).is_some());
+    if of.is_some() { error.with_remedy(Remedy::Allow("negative_axes")) } else { error }
 }
 
 /// A list of different axes as places among `rank` dimensions. `fault` is the error about the list.

@@ -1,6 +1,6 @@
 //! Everything that an operator's file uses of the crate.
 
-pub(super) use super::axes::{Axes, Places, places};
+pub(super) use super::axes::{Axes, Places, not_negative, places, takes_negative_axes};
 pub(super) use super::converted::{Output, converted, elements_of, scratch};
 pub(super) use super::filters::{Convolution, Filters, with_small};
 pub(super) use super::index::{

@@ -393,9 +393,9 @@ mod tests {
                 false => Fact::of_type(input.value_type().unwrap()),
             });
             let resolved = Registry::default().resolve("", "MatMul", 13).unwrap();
-            let (facts, unsaid) = (facts.each_ref().map(Some), Cell::default());
+            let (facts, note) = (facts.each_ref().map(Some), Cell::default());
             let budget = Budget::new(&Limits::default());
-            let made = resolved.load(&resolved.node(&[], &facts, 1, &[], &unsaid), &Own::new(&budget)).unwrap();
+            let made = resolved.load(&resolved.node(&[], &facts, 1, &[], &note), &Own::new(&budget)).unwrap();
             let sources = Sources { feeds: Feeds::Own(&[]), defaults: &[], constants: &inputs, slots: &mut [] };
             let places = [0, 1].map(|k| Some(Source::Constant(k)));
             let (mut context, schema) = (Context::new(1, Limits::default()), &*resolved.schema);

@@ -58,9 +58,9 @@ fn try_run<const A: usize, const I: usize>(
     let attributes = attributes.map(|(name, value)| (name.to_string(), value));
     let types = inputs.map(|input| Fact::of(input.value_type(), None));
     let outputs = outputs.unwrap_or(resolved.schema.outputs.len());
-    let (facts, unsaid) = (types.each_ref().map(Some), Cell::default());
+    let (facts, note) = (types.each_ref().map(Some), Cell::default());
     let budget = Budget::new(&Limits::default());
-    let made = resolved.load(&resolved.node(&attributes, &facts, outputs, &[], &unsaid), &Own::new(&budget))?;
+    let made = resolved.load(&resolved.node(&attributes, &facts, outputs, &[], &note), &Own::new(&budget))?;
     if matches!(made, Made::Body(_)) {
         return run_graph(resolved, attributes, inputs, outputs);
     }
@@ -102,8 +102,8 @@ fn check_rule(
     outputs: usize,
     values: Option<&Vec<Value>>,
 ) {
-    let (unsaid, budget) = (Cell::default(), Budget::new(&Limits::default()));
-    let node = resolved.node(attributes, facts, outputs, &[], &unsaid);
+    let (note, budget) = (Cell::default(), Budget::new(&Limits::default()));
+    let node = resolved.node(attributes, facts, outputs, &[], &note);
     let mut inference = Inference::new(node);
     // With constants a node may be refused at load.
     let inferred = resolved.load(&node, &Own::new(&budget)).and_then(|made| made.infer(&mut inference));
@@ -234,9 +234,9 @@ fn try_infer<const A: usize, const I: usize>(
     let resolved = Registry::default().resolve(domain, name, opset).unwrap();
     let attributes = attributes.map(|(name, value)| (name.to_string(), value));
     let facts = inputs.map(fact);
-    let (facts, unsaid) = (facts.each_ref().map(Option::as_ref), Cell::default());
+    let (facts, note) = (facts.each_ref().map(Option::as_ref), Cell::default());
     let outputs = outputs.unwrap_or(resolved.schema.outputs.len());
-    let node = resolved.node(&attributes, &facts, outputs, bodies, &unsaid);
+    let node = resolved.node(&attributes, &facts, outputs, bodies, &note);
     let mut inference = Inference::new(node);
     let budget = Budget::new(&Limits::default());
     let inferred = resolved.load(&node, &Own::new(&budget)).and_then(|made| made.infer(&mut inference));

@@ -4,7 +4,7 @@ use crate::bodies::body;
 use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::proto::tensor_shape_proto::dimension::Value as Dimension;
 use crate::common::proto::{AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, type_proto};
-use crate::common::{attribute, initializer, int, node, value};
+use crate::common::{attribute, initializer, int, ints, node, run_one_with, value};
 use crate::{TRAINING, first_node, good, good_feeds, good_output, gradient, graph_of, import, load, load_with, named};
 use onnxref::operator::{Call, Operator, Values};
 use onnxref::{Compatibility, DType, Dim, Kind, Limits, LoadOptions, Model, Remedy, Result, Tensor};
@@ -143,6 +143,63 @@ fn what_is_only_noted() {
         &["input \"data\" is declared with a negative dimension: its size is unknown"],
     );
     assert_eq!(unknown.inputs().next().unwrap().shape.as_deref(), Some(&[Dim::Unknown, Dim::Fixed(2)][..]));
+}
+
+/// PyTorch's exporter wrote negative axes below opset 11, where the texts have none.
+#[test]
+fn negative_axes() {
+    let data = Tensor::from_elements::<f32>(&[3, 1, 1], vec![1.0, 2.0, 3.0]).unwrap();
+    for (operator, opsets, axes, shape) in [
+        ("Squeeze", &[1, 10][..], ints("axes", &[-1]), &[3, 1][..]),
+        ("Unsqueeze", &[1, 10], ints("axes", &[-4]), &[1, 3, 1, 1]),
+        ("Flatten", &[1, 8, 9, 10], int("axis", -3), &[1, 3]),
+    ] {
+        for opset in opsets {
+            let run = |options| run_one_with(&options, operator, *opset, vec![axes.clone()], &[("data", &data)]);
+            let error = run(Model::options()).unwrap_err();
+            assert_eq!((error.kind(), error.remedy()), (Kind::Model, Some(Remedy::Allow("negative_axes"))), "{error}");
+            assert_eq!(run(allowing("negative_axes")).unwrap().shape(), shape, "{operator} {opset}");
+        }
+    }
+    let beyond = |options| run_one_with(&options, "Squeeze", 10, vec![ints("axes", &[-4])], &[("data", &data)]);
+    let error = beyond(Model::options()).unwrap_err();
+    assert!(
+        error.remedy().is_none() && error.to_string().ends_with("axis -4 is out of range: allowed 0..=2"),
+        "{error}"
+    );
+    let error = beyond(allowing("negative_axes")).unwrap_err();
+    assert!(error.to_string().ends_with("axis -4 is out of range: allowed -3..=2"), "{error}");
+}
+
+/// The text ignores `keepdims` where `split` is given; PyTorch's exporter gives the default, and means that it counts.
+#[test]
+fn split_to_sequence_keepdims() {
+    let ran = |options: LoadOptions, split: &Tensor, keepdims: i64| {
+        let mut model = good();
+        let graph = graph_of(&mut model);
+        let attributes = vec![int("keepdims", keepdims)];
+        graph.node = vec![
+            named("split", node("SplitToSequence", &["data", "sizes"], &["parts"], attributes)),
+            node("SequenceAt", &["parts", "zero"], &["output"], vec![]),
+        ];
+        graph.output = vec![value("output", DType::Float, None)];
+        graph.initializer = vec![initializer("sizes", split), initializer("zero", &Tensor::scalar(0i64))];
+        let model = load_with(options, &model).unwrap();
+        let (shape, notes) = (model.run(good_feeds()).unwrap()["output"].shape().to_vec(), model.report().to_vec());
+        (shape, notes)
+    };
+    let name = "split_to_sequence_keepdims";
+    let one = Tensor::scalar(1i64);
+    let note = "node \"split\" (SplitToSequence-11): keepdims is ignored, as split is given (the departure \
+                split_to_sequence_keepdims obeys it)";
+    assert_eq!(ran(Model::options(), &one, 0), (vec![1, 2], vec![note.to_string()]));
+    assert_eq!(ran(allowing(name), &one, 0), (vec![2], vec![]));
+    assert_eq!(ran(allowing(name), &one, 1), (vec![1, 2], vec![]));
+    // Other sizes leave nothing to drop.
+    for sizes in [Tensor::scalar(2i64), Tensor::from(vec![1i64, 2])] {
+        let shape = if sizes.rank() == 0 { vec![2, 2] } else { vec![1, 2] };
+        assert_eq!(ran(allowing(name), &sizes, 0), (shape, vec![]));
+    }
 }
 
 /// A line for each operator, however many nodes it has.

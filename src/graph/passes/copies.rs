@@ -63,9 +63,9 @@ pub(super) fn own_sources(
 pub(super) fn copy(at: usize, draft: &Draft, context: &PassContext<'_>) -> Option<(DraftNode, Entry)> {
     let node = draft.nodes.get(at)?;
     let [Some(output)] = *node.outputs else { return None };
-    let (resolved, entry, unsaid) = (node.resolved.clone()?, draft.entries.get(output.at())?, Cell::new(false));
+    let (resolved, entry, note) = (node.resolved.clone()?, draft.entries.get(output.at())?, Cell::default());
     let facts = infer::facts(node, &draft.entries);
-    let view = resolved.node(&node.attributes, &facts, 1, &[], &unsaid);
+    let view = resolved.node(&node.attributes, &facts, 1, &[], &note);
     let made = resolved.load(&view, context.loading.resolver).ok()?;
     let (place, inputs) = (node.place.clone(), node.inputs.clone());
     let mut copied = DraftNode::new(place, Some(resolved), node.attributes.clone(), inputs, Default::default());

@@ -11,12 +11,12 @@ pub(super) const FLATTEN: Implementation =
 #[derive(Debug)]
 struct Flatten {
     axis: i64,
-    /// Before version 11 the axis is not negative.
+    /// Whether the axis may be negative.
     negative: bool,
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(Flatten { axis: node.int("axis")?, negative: node.version() >= 11 }))
+    Ok(Box::new(Flatten { axis: node.int("axis")?, negative: takes_negative_axes(node) }))
 }
 
 impl Flatten {
@@ -27,7 +27,8 @@ impl Flatten {
             let least = if self.negative { format!("-{rank}") } else { "0".to_string() };
             let text = format!("axis {} is out of range for \"input\" of shape {shape}", self.axis);
             let error = Error::model(format!("{text}: allowed {least}..={rank}")).attribute("axis");
-            error.axis(self.axis).value(self.axis)
+            let error = error.axis(self.axis).value(self.axis);
+            if self.negative { error } else { not_negative(error, rank) }
         })
     }
 }

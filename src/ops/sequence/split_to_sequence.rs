@@ -14,10 +14,22 @@ pub(super) const SPLIT_TO_SEQUENCE: Implementation =
 struct SplitToSequence {
     axis: i64,
     keepdims: bool,
+    /// Whether `keepdims` counts for a size of 1 that is given, too.
+    given: bool,
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(SplitToSequence { axis: node.int("axis")?, keepdims: node.is_set("keepdims")? }))
+    let (keepdims, given) = (node.is_set("keepdims")?, node.compatibility().split_to_sequence_keepdims);
+    let split = node.constant(1).and_then(|split| split.tensor().ok());
+    if !keepdims && !given && split.is_some_and(is_one) {
+        node.note("keepdims is ignored, as split is given (the departure split_to_sequence_keepdims obeys it)");
+    }
+    Ok(Box::new(SplitToSequence { axis: node.int("axis")?, keepdims, given }))
+}
+
+/// Whether all parts have the size 1.
+fn is_one(split: &Tensor) -> bool {
+    split.rank() == 0 && split.scalars().all(|size| integer(&size) == 1)
 }
 
 impl Operator for SplitToSequence {
@@ -25,7 +37,8 @@ impl Operator for SplitToSequence {
         let axis = call.axis(0, self.axis)?;
         let (count, sizes) = sizes(call, &axis)?;
         let (input, memory) = (call.tensor(0)?, &call.context().memory);
-        let kept = if self.keepdims || call.input(1).is_some() { 1 } else { 0 };
+        let ignored = call.optional_tensor(1)?.is_some_and(|split| !self.given || !is_one(split));
+        let kept = usize::from(self.keepdims || ignored);
         call.charge(count as u64)?;
         let mut sequence = call.context().sequence(Some(input.dtype().into()), count)?;
         let mut start = 0;
