@@ -853,6 +853,7 @@ case(
     [f(np.fft.irfft([10, -2 + 2j, -2]).reshape(1, 4, 1))], inverse=1, onesided=1,
 )
 frames = f(np.zeros((1, 0, 3, 2)))
+case("stft_rank_2", "STFT-17", [f([[1, 2, 3, 4]]), i(2), f([1, 1])], "of rank 2: allowed rank 3", outputs=[f([])])
 case("stft_short_signal", "STFT-17", [f(np.ones((1, 3, 1))), i(1), None, i(4)], [frames])
 case("stft_shorter_signal", "STFT-17", [f(np.ones((1, 2, 1))), i(1), None, i(4)], "a frame has 4 samples", outputs=[frames])
 edge = 25 / 46 - 21 / 46

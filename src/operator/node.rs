@@ -58,6 +58,8 @@ compatibility! {
     /// SplitToSequence obeys `keepdims` where `split` is a scalar of 1, as it does without `split`. PyTorch's exporter means
     /// that.
     split_to_sequence_keepdims,
+    /// STFT takes a real signal of rank 2, without an axis of 1 at the end. PyTorch's exporter writes such.
+    stft_rank_2,
 }
 
 /// A node at load: the version of its operator, its attributes, and the known facts about its inputs. Names and kinds

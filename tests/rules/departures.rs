@@ -171,6 +171,24 @@ fn negative_axes() {
     assert!(error.to_string().ends_with("axis -4 is out of range: allowed -3..=2"), "{error}");
 }
 
+/// PyTorch's exporter leaves out the axis of the parts, of which real signals have one.
+#[test]
+fn stft_rank_2() {
+    let signal = |shape: &[usize]| Tensor::from_elements::<f32>(shape, (0..12).map(|k| k as f32).collect()).unwrap();
+    let (step, window) = (Tensor::scalar(2i64), Tensor::from(vec![1f32, 2.0, 1.0, 0.5]));
+    let run = |options, signal: Tensor| {
+        let inputs = [("signal", &signal), ("frame_step", &step), ("window", &window)];
+        run_one_with(&options, "STFT", 17, vec![], &inputs)
+    };
+    let error = run(Model::options(), signal(&[2, 6])).unwrap_err();
+    assert_eq!((error.kind(), error.remedy()), (Kind::Input, Some(Remedy::Allow("stft_rank_2"))), "{error}");
+    let spectra = run(Model::options(), signal(&[2, 6, 1])).unwrap();
+    assert_eq!(run(allowing("stft_rank_2"), signal(&[2, 6])).unwrap(), spectra);
+    assert_eq!(run(allowing("stft_rank_2"), signal(&[2, 6, 1])).unwrap(), spectra);
+    let error = run(allowing("stft_rank_2"), signal(&[12])).unwrap_err();
+    assert!(error.remedy().is_none() && error.to_string().ends_with("rank 1: allowed rank 3"), "{error}");
+}
+
 /// The text ignores `keepdims` where `split` is given; PyTorch's exporter gives the default, and means that it counts.
 #[test]
 fn split_to_sequence_keepdims() {

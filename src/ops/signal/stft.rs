@@ -15,13 +15,25 @@ pub(super) const STFT: Implementation =
 #[derive(Debug)]
 struct Stft {
     onesided: bool,
+    /// Whether a signal may lack the axis of its parts, and is real then.
+    rank_2: bool,
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(Stft { onesided: node.flag("onesided")? }))
+    Ok(Box::new(Stft { onesided: node.flag("onesided")?, rank_2: node.compatibility().stft_rank_2 }))
 }
 
 impl Stft {
+    /// What is known about the sizes of the signal.
+    fn signal(&self, facts: &Inference<'_>) -> Result<[Dim; 3]> {
+        let unknown = [Dim::Unknown, Dim::Unknown, Dim::Unknown];
+        match (facts.dims(0), facts.sizes(0)) {
+            (Some([batch, samples]), _) if self.rank_2 => Ok([batch.clone(), samples.clone(), Dim::Fixed(1)]),
+            (Some([_, _]), Err(error)) => Err(error.with_remedy(Remedy::Allow("stft_rank_2"))),
+            (_, sizes) => Ok(sizes?.cloned().unwrap_or(unknown)),
+        }
+    }
+
     /// What is known about the shape of the output, the step and the length of a frame.
     fn known(&self, facts: &Inference<'_>) -> Result<([Dim; 4], [Option<Formula>; 2])> {
         let onesided = self.onesided;
@@ -32,15 +44,14 @@ impl Stft {
             let text = format!("frame_step is {step}: it must be at least 1");
             return Err(Error::input(text).parameter("frame_step").value(step));
         }
-        let (signal, window) = (facts.sizes::<3>(0)?, facts.sizes::<1>(2)?);
-        if let Some([_, _, Dim::Fixed(parts)]) = signal
-            && !(1..=if onesided { 1 } else { 2 }).contains(parts)
+        let ([batch, samples, parts], window) = (self.signal(facts)?, facts.sizes::<1>(2)?);
+        if let Dim::Fixed(parts) = parts
+            && !(1..=if onesided { 1 } else { 2 }).contains(&parts)
         {
             let needed = if onesided { "onesided needs 1 (real)" } else { "1 (real) or 2 (complex) is needed" };
             let text = format!("the last dimension of \"signal\" is {parts}: {needed}");
-            return Err(Error::input(text).parameter("signal").axis(2).size(*parts));
+            return Err(Error::input(text).parameter("signal").axis(2).size(parts));
         }
-        let [batch, samples, _] = signal.cloned().unwrap_or([Dim::Unknown, Dim::Unknown, Dim::Unknown]);
         let (mut length, from) = match (facts.input(3), facts.input(2)) {
             (None, None) => (Formula::of(&samples), "signal"),
             (None, Some(_)) => (None, "window"),
@@ -77,7 +88,10 @@ impl Operator for Stft {
         let (Some(step), Some(len)) = (number(step), number(length)) else { return Err(beyond()) };
         let shape: Shape = Dim::sizes(&dims).ok_or_else(beyond)?.into();
         let (x, window) = (call.tensor(0)?, call.optional_tensor(2)?);
-        let (&[_, samples, parts], &[batch, frames, bins, _]) = (x.shape(), &*shape) else { return Err(beyond()) };
+        let (&[_, samples, ref parts @ ..], &[batch, frames, bins, _]) = (x.shape(), &*shape) else {
+            return Err(beyond());
+        };
+        let parts = parts.first().copied().unwrap_or(1);
         let sides = if parts == 1 { Sides::FromReal } else { Sides::Complex };
         let kind = fourier::Kind { sides, inverse: false, len };
         let steps = [samples * parts, step.saturating_mul(parts)];
