@@ -694,6 +694,10 @@ case("resize_complex", "Resize-13", [c([[0, 4 + 8j]]), None, twice], [c([[0, 1 +
 case("upsample_nearest", "Upsample-9", [f([[1, 2]]), f([1, 1.5])], [f([[1, 1, 2]])])
 case("upsample_linear", "Upsample-9", [f([[1, 2]]), f([1, 1.5])], [f([[1, 1 + 2 / 3, 2]])], **linear)
 case(
+    "gridsample_cubic_border", "GridSample-20", [f([[[[1, 2, 4]]]]), f([[[[-1.5, 0], [0, 0], [1.5, 0]]]])], [f([[[[1, 2, 4]]]])],
+    align_corners=1, mode="cubic", padding_mode="border",
+)
+case(
     "gridsample_integers", "GridSample-20", [i32([[[[0, 3]]]]), f([[[[-0.5, 0], [0.5, 0], [1, 0]]]])], [i32([[[[1, 2, 3]]]])],
     align_corners=1, mode="linear",
 )
