@@ -3,13 +3,15 @@
 
 mod bodies;
 mod layout;
+mod networks;
 mod numbers;
 
 use crate::plain::{Num, Plain, common, is_float, round, wrap};
 use crate::proto::attribute_proto::AttributeType;
+use crate::proto::tensor_shape_proto::dimension::Value as Dimension;
 use crate::proto::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, ValueInfoProto,
-    type_proto,
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
+    ValueInfoProto, tensor_shape_proto, type_proto,
 };
 use crate::source::{Source, fit};
 use onnxref::DType::{Bool, Double, Float, Float16, Int32, Int64, Uint8};
@@ -43,15 +45,30 @@ struct Maker<'a> {
     careless: bool,
     /// One was: what is known may be wrong.
     wrong: bool,
+    /// Integers stand between the nodes of a network.
+    quantizes: bool,
 }
 
 pub fn run(bytes: &[u8]) {
     let mut source = Source::new(bytes);
     let careless = source.once_in(6);
     let (known, nodes, inputs, initializers, feeds, read) = Default::default();
-    let (names, large, failing, wrong) = (0, false, false, false);
-    let mut maker =
-        Maker { source, known, nodes, inputs, initializers, feeds, read, names, large, failing, careless, wrong };
+    let (names, large, failing, wrong, quantizes) = Default::default();
+    let mut maker = Maker {
+        source,
+        known,
+        nodes,
+        inputs,
+        initializers,
+        feeds,
+        read,
+        names,
+        large,
+        failing,
+        careless,
+        wrong,
+        quantizes,
+    };
     let proto = maker.model();
     let bytes = proto.encode_to_vec();
     let told = || told(&proto, &maker.known);
@@ -137,7 +154,7 @@ impl Maker<'_> {
         // A node that is not read could be left out, and with it its error.
         let mut names: Vec<String> = self.nodes.iter().flat_map(|node| node.output.clone()).collect();
         names.retain(|name| !self.read.contains(name) || self.source.once_in(3));
-        let outputs = names.iter().map(|name| declared(name, self.plain(name).dtype)).collect();
+        let outputs = names.iter().map(|name| declared(name, self.plain(name).dtype, None)).collect();
         let graph = GraphProto {
             name: Some("graph".into()),
             node: std::mem::take(&mut self.nodes),
@@ -157,7 +174,7 @@ impl Maker<'_> {
 
     /// A node, or a few.
     fn node(&mut self, depth: usize) {
-        match self.source.below(if depth < 2 { 28 } else { 24 }) {
+        match self.source.below(if depth < 2 { 32 } else { 28 }) {
             0..3 => self.binary(),
             3 => self.unary(),
             4 => self.cast(),
@@ -178,7 +195,8 @@ impl Maker<'_> {
             21 => self.scatter_nd(),
             22 => self.scatter_elements(),
             23 => self.made(),
-            24 | 25 => self.branches(depth),
+            24..28 => self.network(),
+            28 | 29 => self.branches(depth),
             _ => self.repeated(depth),
         }
     }
@@ -194,23 +212,43 @@ impl Maker<'_> {
 
     /// An input or initializer of the model.
     fn fixed(&mut self, plain: Plain) -> String {
+        if self.source.once_in(2) { self.input(plain) } else { self.initializer(plain) }
+    }
+
+    /// An input of the model, whose sizes may be known, or named by what they are.
+    fn input(&mut self, plain: Plain) -> String {
         let (name, tensor) = (self.new_name(), plain.tensor());
-        if self.source.once_in(2) {
-            self.inputs.push(declared(&name, plain.dtype));
-            self.feeds.push((name.clone(), tensor.into()));
-        } else {
-            let bytes = tensor.to_proto_bytes(&name);
-            self.initializers.push(TensorProto::decode(&*bytes).expect("what was encoded"));
-        }
+        let named = self.source.below(3);
+        let dim = |size: &usize| match named {
+            2 => Dimension::DimParam(format!("n{size}")),
+            _ => Dimension::DimValue(*size as i64),
+        };
+        let shape = (named > 0).then(|| plain.shape.iter().map(dim).collect());
+        self.inputs.push(declared(&name, plain.dtype, shape));
+        self.feeds.push((name.clone(), tensor.into()));
+        self.known.push((name.clone(), plain));
+        name
+    }
+
+    fn initializer(&mut self, plain: Plain) -> String {
+        let name = self.new_name();
+        let bytes = plain.tensor().to_proto_bytes(&name);
+        self.initializers.push(TensorProto::decode(&*bytes).expect("what was encoded"));
         self.known.push((name.clone(), plain));
         name
     }
 
     fn constant(&mut self, dtype: DType, dims: &[usize]) -> String {
-        let (seed, extreme) = (self.source.byte(), self.source.once_in(3));
+        let numbers = self.numbers(dtype, dims);
+        self.fixed(numbers)
+    }
+
+    /// Small numbers, fractions, or those that go wrong.
+    fn numbers(&mut self, dtype: DType, dims: &[usize]) -> Plain {
+        let (seed, kind) = (self.source.byte(), self.source.pick(&[Kinds::Small, Kinds::Fractions, Kinds::Extreme]));
         let count = dims.iter().product::<usize>();
-        let nums = (0..count).map(|k| element(dtype, (k as u64 + 1) * 0x9e37_79b9 + (u64::from(seed) << 9), extreme));
-        self.fixed(Plain::new(dtype, dims, nums.collect()))
+        let nums = (0..count).map(|k| element(dtype, (k as u64 + 1) * 0x9e37_79b9 + (u64::from(seed) << 9), kind));
+        Plain::new(dtype, dims, nums.collect())
     }
 
     /// A parameter of int64.
@@ -285,8 +323,10 @@ impl Maker<'_> {
     }
 }
 
-fn declared(name: &str, dtype: DType) -> ValueInfoProto {
-    let tensor = type_proto::Tensor { elem_type: Some(dtype.code()), shape: None };
+fn declared(name: &str, dtype: DType, dims: Option<Vec<Dimension>>) -> ValueInfoProto {
+    let dim = |value: Dimension| tensor_shape_proto::Dimension { value: Some(value), ..Default::default() };
+    let shape = dims.map(|dims| TensorShapeProto { dim: dims.into_iter().map(dim).collect() });
+    let tensor = type_proto::Tensor { elem_type: Some(dtype.code()), shape };
     let r#type = TypeProto { value: Some(type_proto::Value::TensorType(tensor)), denotation: None };
     ValueInfoProto { name: Some(name.into()), r#type: Some(r#type), ..ValueInfoProto::default() }
 }
@@ -303,8 +343,17 @@ fn string(name: &str, value: &str) -> AttributeProto {
     AttributeProto { s: Some(value.to_string().into()), ..attribute(name, AttributeType::String) }
 }
 
-/// A small number, or one of those that go wrong.
-fn element(dtype: DType, mix: u64, extreme: bool) -> Num {
+/// What kinds of numbers a tensor has.
+#[derive(Clone, Copy)]
+enum Kinds {
+    /// Their sums and products are exact.
+    Small,
+    Fractions,
+    /// Those that go wrong.
+    Extreme,
+}
+
+fn element(dtype: DType, mix: u64, kind: Kinds) -> Num {
     let mix = mix ^ mix >> 15;
     let at = (mix.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 40) as usize;
     let small = (at % 7) as i32 - 3;
@@ -325,10 +374,11 @@ fn element(dtype: DType, mix: u64, extreme: bool) -> Num {
         -88.5,
         1.0 / 3.0,
     ];
-    match (is_float(dtype), extreme) {
-        (true, true) => round(dtype, FLOATS[at % 14]),
-        (true, false) => round(dtype, f64::from(small) / 2.0),
-        (false, true) => wrap(dtype, INTS[at % 12].into()),
-        (false, false) => wrap(dtype, small.into()),
+    match (is_float(dtype), kind) {
+        (true, Kinds::Extreme) => round(dtype, FLOATS[at % 14]),
+        (true, Kinds::Fractions) => round(dtype, f64::from(small) / 2.0 + (at % 97) as f64 / 97.0),
+        (true, Kinds::Small) => round(dtype, f64::from(small) / 2.0),
+        (false, Kinds::Extreme) => wrap(dtype, INTS[at % 12].into()),
+        (false, _) => wrap(dtype, small.into()),
     }
 }

@@ -26,7 +26,7 @@ impl Maker<'_> {
         let graph = GraphProto {
             name: Some("body".into()),
             node: std::mem::replace(&mut self.nodes, outer),
-            output: vec![declared(&output.0, output.1.dtype)],
+            output: vec![declared(&output.0, output.1.dtype, None)],
             ..GraphProto::default()
         };
         self.hide(known);
@@ -88,11 +88,11 @@ impl Maker<'_> {
         self.read.extend([b.clone(), limit.clone()]);
         graph.node.push(node(op, [carried, &b], next));
         graph.node.push(node("Less", [trip, &limit], goes));
-        graph.input = vec![declared(trip, Int64), declared(again, Bool), declared(carried, x.dtype)];
+        graph.input = vec![declared(trip, Int64, None), declared(again, Bool, None), declared(carried, x.dtype, None)];
         let side_output = graph.output.pop().expect("one");
-        graph.output = vec![declared(goes, Bool), declared(next, x.dtype)];
+        graph.output = vec![declared(goes, Bool, None), declared(next, x.dtype, None)];
         if collects {
-            graph.output.push(declared(next, x.dtype));
+            graph.output.push(declared(next, x.dtype, None));
         }
         if trips > 0 {
             graph.output.push(side_output);

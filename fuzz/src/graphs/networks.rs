@@ -1,0 +1,281 @@
+//! Nodes as exporters write networks with them, which passes replace by others. There is no oracle but the nodes one by one.
+
+use super::{MOST, Maker, attribute, int};
+use crate::plain::{Num, Plain, common};
+use crate::proto::AttributeProto;
+use crate::proto::attribute_proto::AttributeType;
+use onnxref::DType::{self, Float, Int8, Uint8};
+
+impl Maker<'_> {
+    pub(super) fn network(&mut self) {
+        match self.source.below(8) {
+            0..3 => self.convolution(),
+            3 => self.pool(),
+            4 => self.gate(),
+            5 => self.normalization(),
+            6 => self.attention(),
+            _ => self.row_after_product(),
+        }
+    }
+
+    /// A value that nodes compute of others.
+    fn then(
+        &mut self,
+        op: &str,
+        inputs: &[&str],
+        attributes: Vec<AttributeProto>,
+        dtype: DType,
+        shape: &[usize],
+    ) -> String {
+        self.emit(op, inputs, attributes, vec![Plain::unknown(dtype, shape)]);
+        self.known.last().expect("what was added").0.clone()
+    }
+
+    /// Of float32, one number.
+    fn number(&mut self, number: f32) -> String {
+        self.initializer(Plain::new(Float, &[], vec![Num::Float(number.into())]))
+    }
+
+    /// What is quantized and dequantized again, as often as not.
+    fn quantized(&mut self, x: &str, shape: &[usize]) -> String {
+        if !self.quantizes {
+            return x.to_string();
+        }
+        let dtype = self.source.pick(&[Uint8, Int8]);
+        let scale = self.source.pick(&[0.03, 0.11, 0.5, 0.007]);
+        let scale = self.number(scale);
+        let zero = self.source.pick(&[0, 3, 127, 0]);
+        let zero = self.initializer(Plain::new(dtype, &[], vec![Num::Int(zero)]));
+        let integers = self.then("QuantizeLinear", &[x, &scale, &zero], vec![], dtype, shape);
+        self.then("DequantizeLinear", &[&integers, &scale, &zero], vec![], Float, shape)
+    }
+
+    /// Constant weights, dequantized as often as not; they may have a scale for each entry of an axis.
+    fn weights(&mut self, shape: &[usize], axis: usize) -> String {
+        if !self.quantizes || self.source.once_in(6) {
+            let weights = self.numbers(Float, shape);
+            return self.initializer(weights);
+        }
+        let mut integers = self.numbers(Uint8, shape);
+        integers.dtype = Int8;
+        let (integers, count) = (self.initializer(integers), shape[axis]);
+        let (dims, scales) = if self.source.once_in(2) { (vec![count], count) } else { (vec![], 1) };
+        let scales = (0..scales).map(|k| Num::Float(f64::from(0.01f32 + k as f32 / 128.0))).collect();
+        let scales = self.initializer(Plain::new(Float, &dims, scales));
+        self.then("DequantizeLinear", &[&integers, &scales], vec![int("axis", axis as i64)], Float, shape)
+    }
+
+    /// A late image, or a new one.
+    fn image(&mut self) -> (String, Plain) {
+        let found = self
+            .known
+            .iter()
+            .rev()
+            .take(3)
+            .find(|(_, x)| x.dtype == Float && (3..6).contains(&x.shape.len()) && !x.shape.contains(&0));
+        if let Some(found) = found.cloned().filter(|_| !self.source.once_in(4)) {
+            return found;
+        }
+        let channels = self.source.pick(&[1, 3, 16, 17, 32, 8]);
+        let shape = [1 + self.source.below(2), channels, 1 + self.source.below(7), 1 + self.source.below(9)];
+        let x = self.numbers(Float, &shape);
+        (self.input(x.clone()), x)
+    }
+
+    /// Windows along the axes from the third on: attributes, and the sizes of the output.
+    fn windows(&mut self, image: &[usize], most: usize) -> (Vec<usize>, Vec<AttributeProto>, Vec<usize>) {
+        let (mut kernel, mut strides, mut begins, mut ends, mut sizes) =
+            <(Vec<_>, Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
+        for size in &image[2..] {
+            let own = 1 + self.source.below(most);
+            let pads = [self.source.below(own), self.source.below(own)];
+            let stride = self.source.pick(&[1, 1, 2]);
+            let own = own.min(size + pads[0] + pads[1]);
+            sizes.push((size + pads[0] + pads[1] - own) / stride + 1);
+            kernel.push(own);
+            strides.push(stride as i64);
+            begins.push(pads[0] as i64);
+            ends.push(pads[1] as i64);
+        }
+        let pads = [begins, ends].concat();
+        let attributes =
+            [("kernel_shape", kernel.iter().map(|size| *size as i64).collect()), ("strides", strides), ("pads", pads)];
+        let attributes = attributes
+            .map(|(name, ints): (_, Vec<i64>)| AttributeProto { ints, ..attribute(name, AttributeType::Ints) });
+        (kernel, attributes.into(), sizes)
+    }
+
+    /// A convolution, and what follows one.
+    fn convolution(&mut self) {
+        let (x, image) = self.image();
+        self.quantizes = self.source.once_in(2);
+        let (channels, own) = (image.shape[1], self.source.once_in(4));
+        let filters = if own { channels } else { self.source.pick(&[16, 1, 3, 17, 32, 8]) };
+        let (kernel, mut attributes, sizes) = self.windows(&image.shape, 3);
+        attributes.push(int("group", if own { channels as i64 } else { 1 }));
+        let shape = [&[image.shape[0], filters][..], &sizes].concat();
+        if shape.iter().product::<usize>() > MOST {
+            return;
+        }
+        let x = self.quantized(&x, &image.shape);
+        let w = self.weights(&[&[filters, if own { 1 } else { channels }][..], &kernel].concat(), 0);
+        let mut inputs = vec![x, w];
+        if self.source.once_in(2) {
+            let bias = self.numbers(Float, &[filters]);
+            inputs.push(self.initializer(bias));
+        }
+        let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+        let mut last = self.then("Conv", &inputs, attributes, Float, &shape);
+        if self.source.once_in(4) {
+            let of_channels = |maker: &mut Self| {
+                let numbers = maker.numbers(Float, &[filters]);
+                maker.initializer(numbers)
+            };
+            let of = [(); 4].map(|()| of_channels(self));
+            let inputs = [&last, &of[0], &of[1], &of[2], &of[3]].map(String::as_str);
+            last = self.then("BatchNormalization", &inputs, vec![], Float, &shape);
+        }
+        if self.source.once_in(3) {
+            let other = self.partner(Float, &shape);
+            if common(&other.1.shape, &shape).as_ref() == Some(&shape) {
+                last = self.then("Add", &[&last, &other.0], vec![], Float, &shape);
+            }
+        }
+        last = match self.source.below(5) {
+            0 => self.then("Relu", &[&last], vec![], Float, &shape),
+            1 => self.then("HardSwish", &[&last], vec![], Float, &shape),
+            2 => {
+                let bounds = [0.0, 6.0].map(|bound| self.number(bound));
+                self.then("Clip", &[&last, &bounds[0], &bounds[1]], vec![], Float, &shape)
+            }
+            3 => {
+                let gate = self.then("Sigmoid", &[&last], vec![], Float, &shape);
+                self.then("Mul", &[&last, &gate], vec![], Float, &shape)
+            }
+            _ => last,
+        };
+        self.quantized(&last, &shape);
+    }
+
+    fn pool(&mut self) {
+        let (x, image) = self.image();
+        self.quantizes = self.source.once_in(2);
+        let x = self.quantized(&x, &image.shape);
+        let (_, attributes, sizes) = self.windows(&image.shape, 3);
+        let shape = [&image.shape[..2], &sizes].concat();
+        let ones = [&image.shape[..2], &vec![1; sizes.len()]].concat();
+        let last = match self.source.below(4) {
+            0 | 1 => self.then("MaxPool", &[&x], attributes, Float, &shape),
+            2 => self.then("AveragePool", &[&x], attributes, Float, &shape),
+            _ => self.then("GlobalAveragePool", &[&x], vec![], Float, &ones),
+        };
+        let shape = self.plain(&last).shape;
+        self.quantized(&last, &shape);
+    }
+
+    /// `x * sigmoid(x)`, or Gelu by the error function.
+    fn gate(&mut self) {
+        let (a, x) = self.operand(&[Float], 0..5);
+        let shape = x.shape;
+        if self.source.once_in(2) {
+            let gate = self.then("Sigmoid", &[&a], vec![], Float, &shape);
+            self.then("Mul", &[&a, &gate], vec![], Float, &shape);
+            return;
+        }
+        let [root, one, half] = [std::f32::consts::SQRT_2, 1.0, 0.5].map(|number| self.number(number));
+        let quotient = self.then("Div", &[&a, &root], vec![], Float, &shape);
+        let error = self.then("Erf", &[&quotient], vec![], Float, &shape);
+        let sum = self.then("Add", &[&error, &one], vec![], Float, &shape);
+        let product = self.then("Mul", &[&a, &sum], vec![], Float, &shape);
+        self.then("Mul", &[&product, &half], vec![], Float, &shape);
+    }
+
+    /// LayerNormalization or RMSNormalization, decomposed.
+    fn normalization(&mut self) {
+        let (a, x) = self.operand(&[Float], 1..5);
+        let (shape, last) = (x.shape.clone(), x.shape[x.shape.len() - 1]);
+        let ones = [&shape[..shape.len() - 1], &[1]].concat();
+        let axes = self.initializer(Plain::new(DType::Int64, &[1], vec![Num::Int(-1)]));
+        let [two, epsilon] = [2.0, 1e-5].map(|number| self.number(number));
+        if last == 0 {
+            return;
+        }
+        let mut centred = a;
+        if self.source.once_in(2) {
+            let mean = self.then("ReduceMean", &[&centred, &axes], vec![], Float, &ones);
+            centred = self.then("Sub", &[&centred, &mean], vec![], Float, &shape);
+        }
+        let squares = self.then("Pow", &[&centred, &two], vec![], Float, &shape);
+        let variance = self.then("ReduceMean", &[&squares, &axes], vec![], Float, &ones);
+        let sum = self.then("Add", &[&variance, &epsilon], vec![], Float, &ones);
+        let root = self.then("Sqrt", &[&sum], vec![], Float, &ones);
+        let normal = self.then("Div", &[&centred, &root], vec![], Float, &shape);
+        let [scale, bias] = [(); 2].map(|()| {
+            let numbers = self.numbers(Float, &[last]);
+            self.initializer(numbers)
+        });
+        let scaled = self.then("Mul", &[&normal, &scale], vec![], Float, &shape);
+        self.then("Add", &[&scaled, &bias], vec![], Float, &shape);
+    }
+
+    /// `softmax(q k * scale + mask) v`
+    fn attention(&mut self) {
+        let batch: Vec<usize> = (0..self.source.below(3)).map(|_| 1 + self.source.below(3)).collect();
+        let [queries, keys, size, columns] = [(); 4].map(|()| 1 + self.source.below(9));
+        let of = |rows: usize, columns: usize| [&batch[..], &[rows, columns]].concat();
+        let [q, k, v] = [of(queries, size), of(keys, size), of(keys, columns)].map(|shape| {
+            let x = self.numbers(Float, &shape);
+            self.input(x)
+        });
+        let mut perm: Vec<i64> = (0..batch.len() as i64 + 2).collect();
+        let last = perm.len() - 1;
+        perm.swap(last, last - 1);
+        let perm = AttributeProto { ints: perm, ..attribute("perm", AttributeType::Ints) };
+        let turned = self.then("Transpose", &[&k], vec![perm], Float, &of(size, keys));
+        let shape = of(queries, keys);
+        let mut scores = self.then("MatMul", &[&q, &turned], vec![], Float, &shape);
+        let scale = self.number(0.3);
+        match self.source.below(3) {
+            0 => scores = self.then("Mul", &[&scores, &scale], vec![], Float, &shape),
+            1 => scores = self.then("Div", &[&scores, &scale], vec![], Float, &shape),
+            _ => {}
+        }
+        if self.source.once_in(2) {
+            let from = self.source.below(shape.len());
+            let dims: Vec<usize> =
+                shape[from..].iter().map(|dim| if self.source.once_in(4) { 1 } else { *dim }).collect();
+            let mask = self.numbers(Float, &dims);
+            let mask = self.input(mask);
+            scores = self.then("Add", &[&scores, &mask], vec![], Float, &shape);
+        }
+        let weights = self.then("Softmax", &[&scores], vec![int("axis", -1)], Float, &shape);
+        self.then("MatMul", &[&weights, &v], vec![], Float, &of(queries, columns));
+    }
+
+    /// `f(a b + c)`, where `b` may be a vector and `c` a row of the output.
+    fn row_after_product(&mut self) {
+        let (a, x) = self.operand(&[Float], 1..5);
+        self.quantizes = self.source.once_in(2);
+        let (before, k) = (&x.shape[..x.shape.len() - 1], x.shape[x.shape.len() - 1]);
+        let vector = self.source.once_in(3);
+        let n = if vector { 1 } else { self.source.pick(&[3, 16, 17, 1]) };
+        let shape = if vector { before.to_vec() } else { [before, &[n]].concat() };
+        if shape.iter().product::<usize>() > MOST {
+            return;
+        }
+        let a = self.quantized(&a, &x.shape);
+        let b = if vector { self.weights(&[k], 0) } else { self.weights(&[k, n], 1) };
+        let mut last = self.then("MatMul", &[&a, &b], vec![], Float, &shape);
+        if let Some(columns) = shape.last().filter(|_| !self.source.once_in(4)) {
+            let dims = if self.source.once_in(4) && shape.len() > 1 { vec![1, *columns] } else { vec![*columns] };
+            let row = self.numbers(Float, &dims);
+            let row = if self.source.once_in(2) { self.input(row) } else { self.initializer(row) };
+            last = self.then("Add", &[&last, &row], vec![], Float, &shape);
+        }
+        if self.source.once_in(2) {
+            let function = self.source.pick(&["Relu", "Tanh", "Sigmoid", "HardSwish"]);
+            last = self.then(function, &[&last], vec![], Float, &shape);
+        }
+        self.quantized(&last, &shape);
+    }
+}
