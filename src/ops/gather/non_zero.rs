@@ -28,11 +28,10 @@ impl Operator for NonZero {
                 y.elements_mut::<i64>()?.chunks_exact_mut(count).map(|c| c.iter_mut()).collect();
             let (mut position, mut lookout) = (vec![0; outer.len() + 1], call.lookout());
             for row in truths.chunks_exact(*columns) {
-                let mut columns = 0..;
-                for block in row.chunks(BLOCK) {
+                for (first, block) in (0..).step_by(BLOCK).zip(row.chunks(BLOCK)) {
                     lookout.after(block.len())?;
                     let mut found = 0;
-                    for (column, _) in columns.by_ref().zip(block).filter(|(_, truth)| **truth != 0) {
+                    for (column, _) in (first..).zip(block).filter(|(_, truth)| **truth != 0) {
                         found += 1;
                         position.last_mut().into_iter().for_each(|last| *last = column);
                         for (to, p) in coordinates.iter_mut().zip(&position) {
@@ -104,6 +103,16 @@ mod tests {
     use crate::ops::testing::{run, tensor};
     use crate::tensor::Tensor;
     use num_complex::Complex;
+
+    #[test]
+    fn rows_of_several_blocks() {
+        let (rows, columns) = (2, 2 * super::BLOCK + 5);
+        let truths: Vec<bool> = (0..rows * columns).map(|k| k % 3 != 1).collect();
+        let places: Vec<usize> = (0..rows * columns).filter(|k| truths[*k]).collect();
+        let along = |of: fn(usize, usize) -> usize| places.iter().map(move |k| of(*k, 2 * super::BLOCK + 5) as i64);
+        let want: Vec<i64> = along(|k, columns| k / columns).chain(along(|k, columns| k % columns)).collect();
+        run("NonZero", 13, [], [&tensor(&[rows, columns], truths)]).gives(tensor(&[2, places.len()], want));
+    }
 
     #[test]
     fn positions() {
