@@ -1,7 +1,7 @@
 //! Subgraphs of nodes: each becomes a draft of its own, whose last inputs are the values around it that it reads.
 
 use super::graph::{Loader, Scope};
-use super::proto::{GraphProto, NodeProto, ValueInfoProto};
+use super::proto::{GraphProto, NodeProto, TypeProto, ValueInfoProto, type_proto};
 use crate::error::{Error, Result};
 use crate::graph::{Draft, DraftBody, Id, Ids, Names, NodePlace, ValueInfo};
 use crate::limits::exceeded;
@@ -63,6 +63,27 @@ fn given(operator: &Label, inputs: usize) -> usize {
         ("", "Scan") if operator.version == Some(8) => inputs.saturating_sub(1),
         ("", "Scan" | "SequenceMap") => inputs,
         _ => usize::MAX,
+    }
+}
+
+/// Forgets the sizes that are declared of what trips of a Loop hand on, where they are not those of what a trip makes of it: it
+/// may have others then. Exporters declare what the first trip sees.
+fn forget_sizes(GraphProto { input, output, .. }: &mut GraphProto) {
+    for (before, after) in input.iter_mut().skip(2).zip(output.iter().skip(1)) {
+        let Some(TypeProto { value: Some(type_proto::Value::TensorType(own)), .. }) = &mut before.r#type else {
+            continue;
+        };
+        let sizes = match &after.r#type {
+            Some(TypeProto { value: Some(type_proto::Value::TensorType(of)), .. }) => of.shape.as_ref(),
+            _ => None,
+        };
+        match (&mut own.shape, sizes) {
+            (Some(own), Some(sizes)) if own.dim.len() == sizes.dim.len() => {
+                let changing = own.dim.iter_mut().zip(&sizes.dim).filter(|(own, size)| own.value != size.value);
+                changing.for_each(|(own, _)| own.value = None);
+            }
+            _ => own.shape = None,
+        }
     }
 }
 
@@ -160,7 +181,7 @@ impl Loader<'_> {
         scope: &mut Scope,
         Waiting { place, key, inputs, .. }: &Waiting,
         attribute: String,
-        graph: GraphProto,
+        mut graph: GraphProto,
     ) -> Result<Box<Body>> {
         // In a file each is three messages; functions can nest them further.
         let most = self.files.limits.nesting / 3;
@@ -191,6 +212,9 @@ impl Loader<'_> {
         });
         self.draft.open(&mut own.names, budget)?;
         self.own_names(&mut own.names, &graph)?;
+        if (&*place.operator.domain, &*place.operator.name) == ("", "Loop") {
+            forget_sizes(&mut graph);
+        }
         let GraphProto { node, initializer, sparse_initializer, input, output, value_info, .. } = graph;
         let nodes = node.into_iter();
         let values = Values {

@@ -200,6 +200,29 @@ fn entry_by_entry() {
     assert!(error.to_string().contains("is a scalar"), "{error}");
 }
 
+/// What is declared of a value that trips hand on holds for all of them only if each makes such a value again.
+#[test]
+fn sizes_that_trips_change() {
+    let grown = |before: Option<&[Dim]>, after: Option<&[Dim]>, change: NodeProto| {
+        let mut trip = body("body", &[], vec![change], &["go", "after"]);
+        let graph = trip.g.as_mut().unwrap();
+        graph.input = vec![open("i", DType::Int64), open("go", DType::Bool), value("before", DType::Float, before)];
+        graph.output[1] = value("after", DType::Float, after);
+        let model = model_of(13, vec![node("Loop", &["n", "c", "x"], &["y"], vec![trip])], &["y"]);
+        load_and_run(&model, feeds(&[1.0, 2.0], 2, true)).map(|outputs| outputs["y"].shape().to_vec())
+    };
+    let double = || node("Concat", &["before", "before"], &["after"], vec![int("axis", 0)]);
+    let (two, many) = ([Dim::Fixed(2)], [Dim::Symbol("n".into())]);
+    assert_eq!(grown(Some(&two), Some(&many), double()).unwrap(), [8]);
+    assert_eq!(grown(Some(&two), None, double()).unwrap(), [8]);
+    assert_eq!(grown(Some(&many), Some(&two), double()).unwrap(), [8]);
+    assert_eq!(grown(None, Some(&two), double()).unwrap(), [8]);
+    let row = node("Flatten", &["before"], &["after"], vec![int("axis", 0)]);
+    assert_eq!(grown(Some(&two), Some(&[Dim::Fixed(1), Dim::Fixed(2)]), row).unwrap(), [1, 2]);
+    let error = grown(Some(&two), Some(&two), double()).unwrap_err().to_string();
+    assert!(error.contains("input \"before\" has shape [4]: dimension 0 is 4, but the model expects 2"), "{error}");
+}
+
 /// Inputs of a body that its node doesn't give have the values of their initializers.
 #[test]
 fn inputs_that_the_node_does_not_give() {
