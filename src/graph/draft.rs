@@ -6,7 +6,7 @@ use super::names::Names;
 use super::scope::Scope;
 use crate::error::{Error, Result, quote};
 use crate::limits::Budget;
-use crate::operator::{BodyFacts, Label, Made, Resolved};
+use crate::operator::{BodyFacts, Label, Made, Note, Resolved};
 use crate::schema::Attribute;
 use crate::value::{Dim, Fact, Value, ValueType};
 use smallvec::SmallVec;
@@ -99,7 +99,7 @@ pub(crate) struct DraftNode {
     /// The type of some input isn't known before a run.
     pub(super) open: bool,
     /// What a user should know of it.
-    pub(super) note: Option<&'static str>,
+    pub(super) note: Option<Note>,
     /// The types of the outputs, if they follow from the inputs.
     pub(super) known: SmallVec<[Option<ValueType>; 1]>,
 }
@@ -322,22 +322,22 @@ impl Draft {
     pub(super) fn note_nodes(&mut self, budget: &Budget) -> Result<()> {
         let mut found = Vec::new();
         self.find_notes(&mut found);
-        for (place, text, count) in found {
+        for (place, note, count) in found {
             let nodes = if count > 1 { format!(" ({count} nodes)") } else { String::new() };
-            self.note(format!("{}{nodes}", place.locate(Error::model(text))), budget)?;
+            self.note(format!("{}{nodes}", place.locate(Error::model(note.text()))), budget)?;
         }
         Ok(())
     }
 
     /// The first node of each operator that has a note, and the number of its nodes.
-    fn find_notes(&self, found: &mut Vec<(NodePlace, &'static str, usize)>) {
+    fn find_notes(&self, found: &mut Vec<(NodePlace, Note, usize)>) {
         for node in &self.nodes {
             node.bodies.iter().for_each(|body| body.draft.find_notes(found));
-            let Some(text) = node.note else { continue };
+            let Some(note) = node.note else { continue };
             let place = &node.place;
             match found.iter_mut().find(|(first, ..)| Arc::ptr_eq(&first.operator, &place.operator)) {
                 Some((.., count)) => *count += 1,
-                None => found.push((place.clone(), text, 1)),
+                None => found.push((place.clone(), note, 1)),
             }
         }
     }

@@ -1,6 +1,6 @@
 //! An axis of an input.
 
-use super::{Call, Node};
+use super::{Call, Node, Note};
 use crate::dtype::ShapeText;
 use crate::error::{Error, Result, quote};
 use crate::tensor::{Scalar, Shape, shape_of};
@@ -64,7 +64,7 @@ impl<'a> Node<'a> {
     /// Notes whether an axis is negative.
     fn note_axes(&self, axes: &[i64], from: i64) {
         if self.version() < from && axes.iter().any(|axis| *axis < 0) {
-            self.note("an axis is negative, of which the text of this version says nothing: it counts from the end");
+            self.note(Note::NegativeAxis);
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) use fused::{
 pub use inference::Inference;
 pub(crate) use inference::{Count, broadcast};
 pub(crate) use lane_chain::{Does, Extent, LaneChain, Lanewise};
-pub(crate) use node::BodyFacts;
+pub(crate) use node::{BodyFacts, Note};
 pub use node::{Compatibility, Node};
 pub(crate) use rowwise::{Align, Held};
 pub(crate) use sources::{Feeds, Source, Sources};
@@ -245,7 +245,7 @@ impl Resolved {
         inputs: &'a [Option<&'a Fact>],
         outputs: usize,
         bodies: &'a [BodyFacts],
-        note: &'a Cell<Option<&'static str>>,
+        note: &'a Cell<Option<Note>>,
     ) -> Node<'a> {
         let (schema, compatibility) = (&*self.schema, self.compatibility);
         Node { schema, attributes, inputs, outputs, bodies, compatibility, note, budget: None }

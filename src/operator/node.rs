@@ -62,6 +62,28 @@ compatibility! {
     stft_rank_2,
 }
 
+/// What a user should know of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// An axis is negative, and the text of the version doesn't say what that means.
+    NegativeAxis,
+    /// `keepdims` is 0 beside a `split` that makes it ignored.
+    Keepdims,
+}
+
+impl Note {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Note::NegativeAxis => {
+                "an axis is negative, of which the text of this version says nothing: it counts from the end"
+            }
+            Note::Keepdims => {
+                "keepdims is ignored, as split is given (the departure split_to_sequence_keepdims obeys it)"
+            }
+        }
+    }
+}
+
 /// A node at load: the version of its operator, its attributes, and the known facts about its inputs. Names and kinds
 /// of attributes are checked, and defaults are filled in.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +95,7 @@ pub struct Node<'a> {
     pub(super) bodies: &'a [BodyFacts],
     pub(super) compatibility: Compatibility,
     /// What a user should know of the node.
-    pub(super) note: &'a Cell<Option<&'static str>>,
+    pub(super) note: &'a Cell<Option<Note>>,
     /// The memory of the load, while the operator is made.
     pub(super) budget: Option<&'a Budget>,
 }
@@ -247,8 +269,8 @@ impl<'a> Node<'a> {
     }
 
     /// Notes what a user should know of the node: the model says it once for all of an operator.
-    pub(crate) fn note(&self, text: &'static str) {
-        self.note.set(Some(text));
+    pub(crate) fn note(&self, note: Note) {
+        self.note.set(Some(note));
     }
 
     /// The number and the facts of the subgraph in an attribute.

@@ -22,7 +22,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let (keepdims, given) = (node.is_set("keepdims")?, node.compatibility().split_to_sequence_keepdims);
     let split = node.constant(1).and_then(|split| split.tensor().ok());
     if !keepdims && !given && split.is_some_and(is_one) {
-        node.note("keepdims is ignored, as split is given (the departure split_to_sequence_keepdims obeys it)");
+        node.note(Note::Keepdims);
     }
     Ok(Box::new(SplitToSequence { axis: node.int("axis")?, keepdims, given }))
 }
