@@ -65,7 +65,7 @@ def main():
 class Case:
     """A node, its inputs, and the outputs that are wanted, or a part of the error's text.
 
-    `None` stands for what is left out. If an error is wanted, `outputs` have the types of the outputs. Inputs that are
+    `None` stands for what is left out, a list for a sequence. If an error is wanted, `outputs` have the types of the outputs. Inputs that are
     `fixed` are part of the model. The outputs of engines are `as onnxref` by the rule of ONNX's runner, or if they are
     `exact`ly those.
     """

@@ -45,30 +45,15 @@ struct Maker<'a> {
     careless: bool,
     /// One was: what is known may be wrong.
     wrong: bool,
-    /// Integers stand between the nodes of a network.
-    quantizes: bool,
 }
 
 pub fn run(bytes: &[u8]) {
     let mut source = Source::new(bytes);
     let careless = source.once_in(6);
     let (known, nodes, inputs, initializers, feeds, read) = Default::default();
-    let (names, large, failing, wrong, quantizes) = Default::default();
-    let mut maker = Maker {
-        source,
-        known,
-        nodes,
-        inputs,
-        initializers,
-        feeds,
-        read,
-        names,
-        large,
-        failing,
-        careless,
-        wrong,
-        quantizes,
-    };
+    let (names, large, failing, wrong) = (0, false, false, false);
+    let mut maker =
+        Maker { source, known, nodes, inputs, initializers, feeds, read, names, large, failing, careless, wrong };
     let proto = maker.model();
     let bytes = proto.encode_to_vec();
     let told = || told(&proto, &maker.known);
@@ -343,7 +328,7 @@ fn string(name: &str, value: &str) -> AttributeProto {
     AttributeProto { s: Some(value.to_string().into()), ..attribute(name, AttributeType::String) }
 }
 
-/// What kinds of numbers a tensor has.
+/// What numbers a tensor has.
 #[derive(Clone, Copy)]
 enum Kinds {
     /// Their sums and products are exact.
@@ -353,6 +338,7 @@ enum Kinds {
     Extreme,
 }
 
+/// A number of a kind.
 fn element(dtype: DType, mix: u64, kind: Kinds) -> Num {
     let mix = mix ^ mix >> 15;
     let at = (mix.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 40) as usize;

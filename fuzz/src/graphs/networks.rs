@@ -18,8 +18,8 @@ impl Maker<'_> {
         }
     }
 
-    /// A value that nodes compute of others.
-    fn then(
+    /// A node of one output, whose name is given.
+    fn with(
         &mut self,
         op: &str,
         inputs: &[&str],
@@ -31,14 +31,31 @@ impl Maker<'_> {
         self.known.last().expect("what was added").0.clone()
     }
 
+    /// As [`Maker::with`], of float32 and without attributes.
+    fn then(&mut self, op: &str, inputs: &[&str], shape: &[usize]) -> String {
+        self.with(op, inputs, vec![], Float, shape)
+    }
+
+    /// `x * sigmoid(x)`
+    fn gated(&mut self, x: &str, shape: &[usize]) -> String {
+        let gate = self.then("Sigmoid", &[x], shape);
+        self.then("Mul", &[x, &gate], shape)
+    }
+
     /// Of float32, one number.
     fn number(&mut self, number: f32) -> String {
         self.initializer(Plain::new(Float, &[], vec![Num::Float(number.into())]))
     }
 
-    /// What is quantized and dequantized again, as often as not.
-    fn quantized(&mut self, x: &str, shape: &[usize]) -> String {
-        if !self.quantizes {
+    /// Of float32, constant numbers.
+    fn floats(&mut self, shape: &[usize]) -> String {
+        let numbers = self.numbers(Float, shape);
+        self.initializer(numbers)
+    }
+
+    /// What is quantized and dequantized again, if integers stand between the nodes.
+    fn quantized(&mut self, x: &str, shape: &[usize], integers: bool) -> String {
+        if !integers {
             return x.to_string();
         }
         let dtype = self.source.pick(&[Uint8, Int8]);
@@ -46,15 +63,14 @@ impl Maker<'_> {
         let scale = self.number(scale);
         let zero = self.source.pick(&[0, 3, 127, 0]);
         let zero = self.initializer(Plain::new(dtype, &[], vec![Num::Int(zero)]));
-        let integers = self.then("QuantizeLinear", &[x, &scale, &zero], vec![], dtype, shape);
-        self.then("DequantizeLinear", &[&integers, &scale, &zero], vec![], Float, shape)
+        let integers = self.with("QuantizeLinear", &[x, &scale, &zero], vec![], dtype, shape);
+        self.then("DequantizeLinear", &[&integers, &scale, &zero], shape)
     }
 
-    /// Constant weights, dequantized as often as not; they may have a scale for each entry of an axis.
-    fn weights(&mut self, shape: &[usize], axis: usize) -> String {
-        if !self.quantizes || self.source.once_in(6) {
-            let weights = self.numbers(Float, shape);
-            return self.initializer(weights);
+    /// Constant weights, mostly dequantized if integers stand between the nodes; they may have a scale for each entry of an axis.
+    fn weights(&mut self, shape: &[usize], axis: usize, integers: bool) -> String {
+        if !integers || self.source.once_in(6) {
+            return self.floats(shape);
         }
         let mut integers = self.numbers(Uint8, shape);
         integers.dtype = Int8;
@@ -62,7 +78,7 @@ impl Maker<'_> {
         let (dims, scales) = if self.source.once_in(2) { (vec![count], count) } else { (vec![], 1) };
         let scales = (0..scales).map(|k| Num::Float(f64::from(0.01f32 + k as f32 / 128.0))).collect();
         let scales = self.initializer(Plain::new(Float, &dims, scales));
-        self.then("DequantizeLinear", &[&integers, &scales], vec![int("axis", axis as i64)], Float, shape)
+        self.with("DequantizeLinear", &[&integers, &scales], vec![int("axis", axis as i64)], Float, shape)
     }
 
     /// A late image, or a new one.
@@ -83,11 +99,11 @@ impl Maker<'_> {
     }
 
     /// Windows along the axes from the third on: attributes, and the sizes of the output.
-    fn windows(&mut self, image: &[usize], most: usize) -> (Vec<usize>, Vec<AttributeProto>, Vec<usize>) {
+    fn windows(&mut self, image: &[usize]) -> (Vec<usize>, Vec<AttributeProto>, Vec<usize>) {
         let (mut kernel, mut strides, mut begins, mut ends, mut sizes) =
             <(Vec<_>, Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
         for size in &image[2..] {
-            let own = 1 + self.source.below(most);
+            let own = 1 + self.source.below(3);
             let pads = [self.source.below(own), self.source.below(own)];
             let stride = self.source.pick(&[1, 1, 2]);
             let own = own.min(size + pads[0] + pads[1]);
@@ -108,69 +124,61 @@ impl Maker<'_> {
     /// A convolution, and what follows one.
     fn convolution(&mut self) {
         let (x, image) = self.image();
-        self.quantizes = self.source.once_in(2);
+        let integers = self.source.once_in(2);
         let (channels, own) = (image.shape[1], self.source.once_in(4));
         let filters = if own { channels } else { self.source.pick(&[16, 1, 3, 17, 32, 8]) };
-        let (kernel, mut attributes, sizes) = self.windows(&image.shape, 3);
+        let (kernel, mut attributes, sizes) = self.windows(&image.shape);
         attributes.push(int("group", if own { channels as i64 } else { 1 }));
         let shape = [&[image.shape[0], filters][..], &sizes].concat();
         if shape.iter().product::<usize>() > MOST {
             return;
         }
-        let x = self.quantized(&x, &image.shape);
-        let w = self.weights(&[&[filters, if own { 1 } else { channels }][..], &kernel].concat(), 0);
+        let x = self.quantized(&x, &image.shape, integers);
+        let w = self.weights(&[&[filters, if own { 1 } else { channels }][..], &kernel].concat(), 0, integers);
         let mut inputs = vec![x, w];
         if self.source.once_in(2) {
-            let bias = self.numbers(Float, &[filters]);
-            inputs.push(self.initializer(bias));
+            inputs.push(self.floats(&[filters]));
         }
         let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
-        let mut last = self.then("Conv", &inputs, attributes, Float, &shape);
+        let mut last = self.with("Conv", &inputs, attributes, Float, &shape);
         if self.source.once_in(4) {
-            let of_channels = |maker: &mut Self| {
-                let numbers = maker.numbers(Float, &[filters]);
-                maker.initializer(numbers)
-            };
-            let of = [(); 4].map(|()| of_channels(self));
+            let of = [(); 4].map(|()| self.floats(&[filters]));
             let inputs = [&last, &of[0], &of[1], &of[2], &of[3]].map(String::as_str);
-            last = self.then("BatchNormalization", &inputs, vec![], Float, &shape);
+            last = self.then("BatchNormalization", &inputs, &shape);
         }
         if self.source.once_in(3) {
             let other = self.partner(Float, &shape);
             if common(&other.1.shape, &shape).as_ref() == Some(&shape) {
-                last = self.then("Add", &[&last, &other.0], vec![], Float, &shape);
+                last = self.then("Add", &[&last, &other.0], &shape);
             }
         }
         last = match self.source.below(5) {
-            0 => self.then("Relu", &[&last], vec![], Float, &shape),
-            1 => self.then("HardSwish", &[&last], vec![], Float, &shape),
+            0 => self.then("Relu", &[&last], &shape),
+            1 => self.then("HardSwish", &[&last], &shape),
             2 => {
                 let bounds = [0.0, 6.0].map(|bound| self.number(bound));
-                self.then("Clip", &[&last, &bounds[0], &bounds[1]], vec![], Float, &shape)
+                self.then("Clip", &[&last, &bounds[0], &bounds[1]], &shape)
             }
-            3 => {
-                let gate = self.then("Sigmoid", &[&last], vec![], Float, &shape);
-                self.then("Mul", &[&last, &gate], vec![], Float, &shape)
-            }
+            3 => self.gated(&last, &shape),
             _ => last,
         };
-        self.quantized(&last, &shape);
+        self.quantized(&last, &shape, integers);
     }
 
     fn pool(&mut self) {
         let (x, image) = self.image();
-        self.quantizes = self.source.once_in(2);
-        let x = self.quantized(&x, &image.shape);
-        let (_, attributes, sizes) = self.windows(&image.shape, 3);
+        let integers = self.source.once_in(2);
+        let x = self.quantized(&x, &image.shape, integers);
+        let (_, attributes, sizes) = self.windows(&image.shape);
         let shape = [&image.shape[..2], &sizes].concat();
         let ones = [&image.shape[..2], &vec![1; sizes.len()]].concat();
         let last = match self.source.below(4) {
-            0 | 1 => self.then("MaxPool", &[&x], attributes, Float, &shape),
-            2 => self.then("AveragePool", &[&x], attributes, Float, &shape),
-            _ => self.then("GlobalAveragePool", &[&x], vec![], Float, &ones),
+            0 | 1 => self.with("MaxPool", &[&x], attributes, Float, &shape),
+            2 => self.with("AveragePool", &[&x], attributes, Float, &shape),
+            _ => self.then("GlobalAveragePool", &[&x], &ones),
         };
         let shape = self.plain(&last).shape;
-        self.quantized(&last, &shape);
+        self.quantized(&last, &shape, integers);
     }
 
     /// `x * sigmoid(x)`, or Gelu by the error function.
@@ -178,44 +186,40 @@ impl Maker<'_> {
         let (a, x) = self.operand(&[Float], 0..5);
         let shape = x.shape;
         if self.source.once_in(2) {
-            let gate = self.then("Sigmoid", &[&a], vec![], Float, &shape);
-            self.then("Mul", &[&a, &gate], vec![], Float, &shape);
+            self.gated(&a, &shape);
             return;
         }
         let [root, one, half] = [std::f32::consts::SQRT_2, 1.0, 0.5].map(|number| self.number(number));
-        let quotient = self.then("Div", &[&a, &root], vec![], Float, &shape);
-        let error = self.then("Erf", &[&quotient], vec![], Float, &shape);
-        let sum = self.then("Add", &[&error, &one], vec![], Float, &shape);
-        let product = self.then("Mul", &[&a, &sum], vec![], Float, &shape);
-        self.then("Mul", &[&product, &half], vec![], Float, &shape);
+        let quotient = self.then("Div", &[&a, &root], &shape);
+        let error = self.then("Erf", &[&quotient], &shape);
+        let sum = self.then("Add", &[&error, &one], &shape);
+        let product = self.then("Mul", &[&a, &sum], &shape);
+        self.then("Mul", &[&product, &half], &shape);
     }
 
     /// LayerNormalization or RMSNormalization, decomposed.
     fn normalization(&mut self) {
         let (a, x) = self.operand(&[Float], 1..5);
         let (shape, last) = (x.shape.clone(), x.shape[x.shape.len() - 1]);
-        let ones = [&shape[..shape.len() - 1], &[1]].concat();
-        let axes = self.initializer(Plain::new(DType::Int64, &[1], vec![Num::Int(-1)]));
-        let [two, epsilon] = [2.0, 1e-5].map(|number| self.number(number));
         if last == 0 {
             return;
         }
+        let ones = [&shape[..shape.len() - 1], &[1]].concat();
+        let axes = self.initializer(Plain::new(DType::Int64, &[1], vec![Num::Int(-1)]));
+        let [two, epsilon] = [2.0, 1e-5].map(|number| self.number(number));
         let mut centred = a;
         if self.source.once_in(2) {
-            let mean = self.then("ReduceMean", &[&centred, &axes], vec![], Float, &ones);
-            centred = self.then("Sub", &[&centred, &mean], vec![], Float, &shape);
+            let mean = self.then("ReduceMean", &[&centred, &axes], &ones);
+            centred = self.then("Sub", &[&centred, &mean], &shape);
         }
-        let squares = self.then("Pow", &[&centred, &two], vec![], Float, &shape);
-        let variance = self.then("ReduceMean", &[&squares, &axes], vec![], Float, &ones);
-        let sum = self.then("Add", &[&variance, &epsilon], vec![], Float, &ones);
-        let root = self.then("Sqrt", &[&sum], vec![], Float, &ones);
-        let normal = self.then("Div", &[&centred, &root], vec![], Float, &shape);
-        let [scale, bias] = [(); 2].map(|()| {
-            let numbers = self.numbers(Float, &[last]);
-            self.initializer(numbers)
-        });
-        let scaled = self.then("Mul", &[&normal, &scale], vec![], Float, &shape);
-        self.then("Add", &[&scaled, &bias], vec![], Float, &shape);
+        let squares = self.then("Pow", &[&centred, &two], &shape);
+        let variance = self.then("ReduceMean", &[&squares, &axes], &ones);
+        let sum = self.then("Add", &[&variance, &epsilon], &ones);
+        let root = self.then("Sqrt", &[&sum], &ones);
+        let normal = self.then("Div", &[&centred, &root], &shape);
+        let [scale, bias] = [(); 2].map(|()| self.floats(&[last]));
+        let scaled = self.then("Mul", &[&normal, &scale], &shape);
+        self.then("Add", &[&scaled, &bias], &shape);
     }
 
     /// `softmax(q k * scale + mask) v`
@@ -231,13 +235,13 @@ impl Maker<'_> {
         let last = perm.len() - 1;
         perm.swap(last, last - 1);
         let perm = AttributeProto { ints: perm, ..attribute("perm", AttributeType::Ints) };
-        let turned = self.then("Transpose", &[&k], vec![perm], Float, &of(size, keys));
+        let turned = self.with("Transpose", &[&k], vec![perm], Float, &of(size, keys));
         let shape = of(queries, keys);
-        let mut scores = self.then("MatMul", &[&q, &turned], vec![], Float, &shape);
+        let mut scores = self.then("MatMul", &[&q, &turned], &shape);
         let scale = self.number(0.3);
         match self.source.below(3) {
-            0 => scores = self.then("Mul", &[&scores, &scale], vec![], Float, &shape),
-            1 => scores = self.then("Div", &[&scores, &scale], vec![], Float, &shape),
+            0 => scores = self.then("Mul", &[&scores, &scale], &shape),
+            1 => scores = self.then("Div", &[&scores, &scale], &shape),
             _ => {}
         }
         if self.source.once_in(2) {
@@ -246,16 +250,16 @@ impl Maker<'_> {
                 shape[from..].iter().map(|dim| if self.source.once_in(4) { 1 } else { *dim }).collect();
             let mask = self.numbers(Float, &dims);
             let mask = self.input(mask);
-            scores = self.then("Add", &[&scores, &mask], vec![], Float, &shape);
+            scores = self.then("Add", &[&scores, &mask], &shape);
         }
-        let weights = self.then("Softmax", &[&scores], vec![int("axis", -1)], Float, &shape);
-        self.then("MatMul", &[&weights, &v], vec![], Float, &of(queries, columns));
+        let weights = self.with("Softmax", &[&scores], vec![int("axis", -1)], Float, &shape);
+        self.then("MatMul", &[&weights, &v], &of(queries, columns));
     }
 
     /// `f(a b + c)`, where `b` may be a vector and `c` a row of the output.
     fn row_after_product(&mut self) {
         let (a, x) = self.operand(&[Float], 1..5);
-        self.quantizes = self.source.once_in(2);
+        let integers = self.source.once_in(2);
         let (before, k) = (&x.shape[..x.shape.len() - 1], x.shape[x.shape.len() - 1]);
         let vector = self.source.once_in(3);
         let n = if vector { 1 } else { self.source.pick(&[3, 16, 17, 1]) };
@@ -263,19 +267,19 @@ impl Maker<'_> {
         if shape.iter().product::<usize>() > MOST {
             return;
         }
-        let a = self.quantized(&a, &x.shape);
-        let b = if vector { self.weights(&[k], 0) } else { self.weights(&[k, n], 1) };
-        let mut last = self.then("MatMul", &[&a, &b], vec![], Float, &shape);
+        let a = self.quantized(&a, &x.shape, integers);
+        let b = if vector { self.weights(&[k], 0, integers) } else { self.weights(&[k, n], 1, integers) };
+        let mut last = self.then("MatMul", &[&a, &b], &shape);
         if let Some(columns) = shape.last().filter(|_| !self.source.once_in(4)) {
             let dims = if self.source.once_in(4) && shape.len() > 1 { vec![1, *columns] } else { vec![*columns] };
             let row = self.numbers(Float, &dims);
             let row = if self.source.once_in(2) { self.input(row) } else { self.initializer(row) };
-            last = self.then("Add", &[&last, &row], vec![], Float, &shape);
+            last = self.then("Add", &[&last, &row], &shape);
         }
         if self.source.once_in(2) {
             let function = self.source.pick(&["Relu", "Tanh", "Sigmoid", "HardSwish"]);
-            last = self.then(function, &[&last], vec![], Float, &shape);
+            last = self.then(function, &[&last], &shape);
         }
-        self.quantized(&last, &shape);
+        self.quantized(&last, &shape, integers);
     }
 }
