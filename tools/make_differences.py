@@ -790,6 +790,10 @@ case(
     "treeensembleregressor_votes_of_decisions", f"{ml}.TreeEnsembleRegressor-1", [f([[1], [2]])], [f([[10], [20]])],
     n_targets=1, **tree(*choice), **votes("target", [0, 1, 2], [0, 0, 0], [5.0, 10.0, 20.0]),
 )
+case(
+    "treeensembleregressor_target_without_votes", f"{ml}.TreeEnsembleRegressor-1", [f([[1], [2]])], [f([[11, 2], [21, 2]])],
+    n_targets=2, base_values=[1.0, 2.0], **tree(*choice), **votes("target", [1, 2], [0, 0], [10.0, 20.0]),
+)
 case("castmap_to_text", f"{ml}.CastMap-1", [{1: 0.5}], [s([["0.5"]])], cast_to="TO_STRING")
 case(
     "labelencoder_2_equal_keys", f"{ml}.LabelEncoder-2", [f([nan, 1])], [i([10, 30])],

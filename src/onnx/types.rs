@@ -61,7 +61,8 @@ fn dims(dims: &[Dimension], limits: &Limits, budget: &Budget) -> Result<Vec<Dim>
 fn dim(axis: usize, dim: &Dimension, budget: &Budget) -> Result<Dim> {
     Ok(match &dim.value {
         None => Dim::Unknown,
-        Some(dimension::Value::DimParam(name)) if name.is_empty() => Dim::Unknown,
+        // Writers mean an unknown size by these, and give them to sizes that differ.
+        Some(dimension::Value::DimParam(name)) if matches!(name.as_str(), "" | "?" | "None") => Dim::Unknown,
         Some(dimension::Value::DimParam(name)) => {
             budget.take(256 + 4 * name.len() as u64)?;
             Dim::Symbol(name.clone())

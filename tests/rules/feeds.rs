@@ -3,7 +3,7 @@
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::ModelProto;
 use crate::common::{node, value};
-use crate::{With, at_value, data, good, graph_of, indices, int64, load_and_run};
+use crate::{With, at_value, data, good, graph_of, indices, int64, load, load_and_run};
 use ndarray::array;
 use onnxref::{DType, Dim, Inputs, Kind, Place, inputs};
 
@@ -117,6 +117,15 @@ fn dimensions_that_are_not_said_are_free() {
     graph.output[0] = value("output", DType::Float, None);
     for indices in [int64(&[], &[1]), int64(&[2, 2], &[0; 4]), int64(&[0], &[])] {
         load_and_run(&model, inputs! { "data" => data(), "indices" => indices }).unwrap();
+    }
+
+    // onnxmltools gives the names that users write for unknown sizes, which say nothing of each other.
+    for name in ["None", "?"] {
+        let dims = [(); 2].map(|()| Dim::Symbol(name.into()));
+        graph_of(&mut model).input[0] = value("data", DType::Float, Some(&dims));
+        let model = load(&model).unwrap();
+        model.run(inputs! { "data" => data(), "indices" => indices() }).unwrap();
+        assert_eq!(model.inputs().next().unwrap().shape.as_deref(), Some(&[Dim::Unknown, Dim::Unknown][..]));
     }
 }
 
