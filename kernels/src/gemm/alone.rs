@@ -46,6 +46,11 @@ impl<T: Float> Alone<'_, T> {
         !axes.is_empty() && volume(1, axes.iter().map(|axis| &axis.kernel)) <= BLOCK && axes.iter().all(Axis::fits)
     }
 
+    /// Whether windows of float32 have a loop of their own, which needs no blocks of channels to be fast.
+    pub fn is_direct(axes: &[Axis]) -> bool {
+        Direct::of(axes).is_some()
+    }
+
     /// Writes `[images, channels, filters of each, positions..]`.
     pub fn run(&self, out: &mut [T], resources: Resources<'_>) -> Result<(), Stopped> {
         let Some((inner, outer)) = self.axes.split_last().filter(|_| Self::suits(self.axes)) else {

@@ -2,17 +2,21 @@
 
 use super::of_products::OfProducts;
 use crate::ops::prelude::*;
-use kernels::gemm::BLOCK;
 use kernels::gemm::blocks::{
     CHANNELS, Dense, Each, Finish, Images, Own, ROOM, Source, from_blocks, have_blocks, len_of, pack, share_blocks,
     to_blocks,
 };
+use kernels::gemm::{Alone, BLOCK};
 use kernels::volume;
 use kernels::windows::Axis;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Taps of a channel of its own from which on blocks are faster, though images change their layout before and after.
 const MANY: usize = 20;
+
+/// Places of a row from which on planes are faster for channels of their own, if nothing around is in blocks: for each tap,
+/// and more.
+const LONG: (usize, usize) = (32, 64);
 
 /// Minimum number of filters that see all channels.
 pub(super) const FEW: usize = 4;
@@ -59,8 +63,12 @@ impl InBlocksOf {
             return None;
         }
         let one = |axis: &Axis| (axis.kernel, axis.stride, axis.pad) == (1, 1, 0) && axis.input == axis.output;
-        let is_one = || filters.of_image(shape, &[2; 2]).is_ok_and(|(axes, _)| axes.iter().all(one));
-        let pointwise = !own && groups == 1 && shape.len() == 4 && is_one();
+        // Of images with two axes.
+        let all = |size: usize, are: &dyn Fn(&[Axis; 3]) -> bool| {
+            shape.len() == 4 && filters.of_image(shape, &[size; 2]).is_ok_and(|(axes, _)| are(&axes))
+        };
+        let pointwise = !own && groups == 1 && all(2, &|axes| axes.iter().all(one));
+        let is_direct = own && all(taps, &|[_, rows, columns]| Alone::<f32>::is_direct(&[*rows, *columns]));
         let (filters, weights, finite) = (filters.clone(), Weights::known(true), AtomicBool::new(false));
         let operator = InBlocksOf { filters, channels, count, groups, own, pointwise, weights, finite };
         let few = if taps > 1 { CHANNELS / 2 } else { CHANNELS };
@@ -68,7 +76,7 @@ impl InBlocksOf {
             operator: Arc::new(operator),
             channels: count,
             ends: match own {
-                true if taps >= MANY && count >= CHANNELS => Ends::Any,
+                true if (taps >= MANY || !is_direct) && count >= CHANNELS => Ends::Any,
                 true => Ends::Both,
                 false if shared => Ends::Both,
                 // A few filters leave most of a vector empty, and sums of a few steps are soon made.
@@ -143,6 +151,13 @@ impl InBlocksOf {
     }
 }
 
+/// Whether rows of windows of each channel are long enough for planes.
+fn is_long(axes: &[Axis; 3]) -> bool {
+    let taps = volume(1, axes.each_ref().map(|axis| axis.kernel).iter());
+    let [_, _, columns] = axes;
+    taps < MANY && columns.output >= LONG.0 * taps + LONG.1
+}
+
 /// Whether the bias in an input, if there is one, has a number for each filter.
 pub(super) fn bias_fits(call: &Call<'_>, input: usize, filters: usize) -> bool {
     call.optional_tensor(input).is_ok_and(|bias| bias.is_none_or(|bias| bias.shape() == [filters]))
@@ -150,8 +165,12 @@ pub(super) fn bias_fits(call: &Call<'_>, input: usize, filters: usize) -> bool {
 
 impl Windowed for InBlocksOf {
     fn is_ready(&self, call: &Call<'_>, layout: &Layout) -> bool {
+        let Ok(Geometry { images, axes, .. }) = Geometry::of(&self.filters, call, layout) else { return false };
+        let is_alone = layout.input(0).is_none() && layout.output.is_none();
+        if self.own && is_alone && is_long(&axes) {
+            return false;
+        }
         let room = |finite: bool| -> Result<usize> {
-            let Geometry { images, axes, .. } = Geometry::of(&self.filters, call, layout)?;
             let resources = call.resources();
             let planes = self.reads_planes(layout, &axes);
             let seen = if planes { Source::Planes(&[][..]) } else { Source::Blocks(&[]) };
