@@ -7,6 +7,7 @@ use super::stored::{Elements, Storage};
 use super::sums::Partial;
 use super::walk::Runs;
 use super::{Lanes, Number, Stored};
+use crate::cpu::for_each_level;
 use crate::positions::{Dim, Offsets};
 use crate::{Resources, Stop, Stopped, lookout, parallel};
 use bytemuck::Zeroable;
@@ -40,9 +41,24 @@ trait Ends<T: Number, P>: Sync {
 
 impl<R: Reduction<T>, T: Number> Ends<T, PartialOf<R, T>> for R {
     fn end(&self, values: &[PartialOf<R, T>], len: usize, out: &mut [T::Precise]) {
-        for (value, out) in values.iter().zip(out) {
-            *out = Reduction::end(self, if len == 0 { R::EMPTY } else { *value }, len);
-        }
+        end_all::<T, R>(self, values, len, out);
+    }
+}
+
+for_each_level! {
+    /// Pairs of numbers and logarithms have fused steps, which are functions at other levels.
+    fn end_all<T: Number, R: Reduction<T>>(reduction: &R, values: &[PartialOf<R, T>], len: usize, out: &mut [T::Precise]) -> () = end_all_body::<T, R>;
+}
+
+#[inline(always)]
+fn end_all_body<T: Number, R: Reduction<T>>(
+    reduction: &R,
+    values: &[PartialOf<R, T>],
+    len: usize,
+    out: &mut [T::Precise],
+) {
+    for (value, out) in values.iter().zip(out) {
+        *out = reduction.end(if len == 0 { R::EMPTY } else { *value }, len);
     }
 }
 
@@ -323,7 +339,8 @@ fn add_abreast<T: Number, P: Partial>(
         loops.values_of_rows(values, Rows { elements, step, count: size, width });
         return Ok(());
     }
-    partials.fill(P::START);
+    let rows = lanes.len.min(PARTIALS);
+    partials.get_mut(..rows * width).unwrap_or(&mut []).fill(P::START);
     let mut start = 0;
     for at in looking_every(BETWEEN_LOOKS / width.div_ceil(ABREAST), lanes.len, stop) {
         let mut at = at?;
@@ -351,7 +368,7 @@ fn add_abreast<T: Number, P: Partial>(
             }
         }
     }
-    join_rows(partials);
+    join_rows(partials, width, lanes.len);
     Ok(())
 }
 
