@@ -332,7 +332,7 @@ fn values_of_rows_body<F: Fold<T>, T: Number>(fold: &F, values: &mut [F::Partial
             }
             let mut waiting = waiting.iter_mut();
             for (level, before) in waiting.by_ref().take(number.trailing_ones() as usize).enumerate() {
-                let least = first & ((PARTIALS / 4 >> level) - 1);
+                let least = first % ((PARTIALS / 4) >> level);
                 value = if least < rows.count { joined(*before, value) } else { *before };
             }
             match waiting.next() {
