@@ -63,12 +63,13 @@ impl InBlocksOf {
             return None;
         }
         let one = |axis: &Axis| (axis.kernel, axis.stride, axis.pad) == (1, 1, 0) && axis.input == axis.output;
-        // Of images with two axes.
-        let all = |size: usize, are: &dyn Fn(&[Axis; 3]) -> bool| {
-            shape.len() == 4 && filters.of_image(shape, &[size; 2]).is_ok_and(|(axes, _)| are(&axes))
+        // Those of an image with so many rows and columns.
+        let axes = |size: usize| match shape.len() {
+            4 => filters.of_image(shape, &[size; 2]).ok(),
+            _ => None,
         };
-        let pointwise = !own && groups == 1 && all(2, &|axes| axes.iter().all(one));
-        let is_direct = own && all(taps, &|[_, rows, columns]| Alone::<f32>::is_direct(&[*rows, *columns]));
+        let pointwise = !own && groups == 1 && axes(2).is_some_and(|(axes, _)| axes.iter().all(one));
+        let is_direct = own && axes(taps).is_some_and(|([_, axes @ ..], _)| Alone::<f32>::is_direct(&axes));
         let (filters, weights, finite) = (filters.clone(), Weights::known(true), AtomicBool::new(false));
         let operator = InBlocksOf { filters, channels, count, groups, own, pointwise, weights, finite };
         let few = if taps > 1 { CHANNELS / 2 } else { CHANNELS };
