@@ -65,9 +65,9 @@ def main():
 class Case:
     """A node, its inputs, and the outputs that are wanted, or a part of the error's text.
 
-    `None` stands for what is left out, a list for a sequence. If an error is wanted, `outputs` have the types of the outputs. Inputs that are
-    `fixed` are part of the model. The outputs of engines are `as onnxref` by the rule of ONNX's runner, or if they are
-    `exact`ly those.
+    `None` stands for what is left out, a list for a sequence. If an error is wanted, `outputs` have the types of the
+    outputs. Inputs that are `fixed` are part of the model. The outputs of engines are `as onnxref` by the rule of ONNX's
+    runner, or if they are `exact`ly those.
     """
 
     def __init__(self, node, inputs, wanted, outputs=None, fixed=(), exact=False, **attributes):

@@ -324,11 +324,10 @@ fn values_of_rows_body<F: Fold<T>, T: Number>(fold: &F, values: &mut [F::Partial
         let mut waiting = [[F::Partial::START; NARROW]; (PARTIALS / 4).ilog2() as usize];
         for number in 0..PARTIALS / 4 {
             let first = number.reverse_bits() >> (usize::BITS - (PARTIALS / 4).ilog2());
-            let low = pair_of_rows(fold, Rows { elements, ..rows }, first);
+            let mut value = pair_of_rows(fold, Rows { elements, ..rows }, first);
             // Of few rows most partial values have none, and joining those changes nothing.
-            let mut value = low;
             if first + PARTIALS / 4 < rows.count {
-                value = joined(low, pair_of_rows(fold, Rows { elements, ..rows }, first + PARTIALS / 4));
+                value = joined(value, pair_of_rows(fold, Rows { elements, ..rows }, first + PARTIALS / 4));
             }
             let mut waiting = waiting.iter_mut();
             for (level, before) in waiting.by_ref().take(number.trailing_ones() as usize).enumerate() {
@@ -347,12 +346,12 @@ fn values_of_rows_body<F: Fold<T>, T: Number>(fold: &F, values: &mut [F::Partial
 #[inline(always)]
 fn pair_of_rows<F: Fold<T>, T: Number>(fold: &F, rows: Rows<'_, T>, first: usize) -> [F::Partial; NARROW] {
     let Rows { elements, step, count, .. } = rows;
-    let [mut low, mut high] = [[F::Partial::START; NARROW]; 2];
+    let ([mut low, mut high], half) = ([[F::Partial::START; NARROW]; 2], first + PARTIALS / 2);
     add_held(fold, &mut low, elements, (first..count).step_by(PARTIALS).map(|row| row * step));
-    if first + PARTIALS / 2 >= count {
+    if half >= count {
         return low;
     }
-    add_held(fold, &mut high, elements, (first + PARTIALS / 2..count).step_by(PARTIALS).map(|row| row * step));
+    add_held(fold, &mut high, elements, (half..count).step_by(PARTIALS).map(|row| row * step));
     joined(low, high)
 }
 
@@ -389,7 +388,7 @@ pub(super) fn fold_rows<F: Fold<T>, T: Number>(
         let elements = rows.elements.get(at.start * rows.step..).unwrap_or(&[]);
         add_rows_body(fold, partials, at.start, Rows { elements, count: at.len(), ..rows });
     }
-    join_rows_body(partials, rows.width, rows.count);
+    join_rows_body(partials, rows.count);
     let mut values = [F::Partial::START; ABREAST];
     for (value, partial) in values.iter_mut().zip(partials.iter().take(rows.width)) {
         *value = *partial;
@@ -399,13 +398,13 @@ pub(super) fn fold_rows<F: Fold<T>, T: Number>(
 
 for_each_level! {
     /// Joins the partial values of lanes that are side by side as trees, after so many rows: the first row is that of all.
-    pub(super) fn join_rows<P: Partial>(partials: &mut [P], width: usize, rows: usize) -> () = join_rows_body::<P>;
+    pub(super) fn join_rows<P: Partial>(partials: &mut [P], rows: usize) -> () = join_rows_body::<P>;
 }
 
 #[inline(always)]
-fn join_rows_body<P: Partial>(partials: &mut [P], width: usize, rows: usize) {
+fn join_rows_body<P: Partial>(partials: &mut [P], rows: usize) {
     // Joining those that have no row changes nothing.
-    let (mut half, mut left) = (PARTIALS / 2 * width, rows.min(PARTIALS) * width);
+    let (mut half, mut left) = (partials.len() / 2, partials.len() / PARTIALS * rows.min(PARTIALS));
     for _ in 0..PARTIALS.ilog2() {
         let (low, high) = partials.split_at_mut(half);
         let high = high.get(..left.saturating_sub(half)).unwrap_or(&[]);

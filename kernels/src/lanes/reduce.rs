@@ -368,7 +368,7 @@ fn add_abreast<T: Number, P: Partial>(
             }
         }
     }
-    join_rows(partials, width, lanes.len);
+    join_rows(partials, lanes.len);
     Ok(())
 }
 
