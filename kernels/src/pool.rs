@@ -96,34 +96,28 @@ pub fn pool<P: Pool<T>, S: Stored<T> + Stored<T::Precise>, T: Number>(
 ) -> Result<(), Stopped> {
     let (input, sizes) = (windows.input(), [size_of::<S>(), size_of::<i64>()]);
     let outs = [cast_slice_mut(out), cast_slice_mut(places)];
-    let [inside, inside_counted] = [windows, counted].map(|windows| windows.last().inside(&(0..windows.last().output)));
+    let inside = [windows, counted].map(|windows| windows.last().inside(&(0..windows.last().output)));
     windows.runs(RUN, outs, sizes, resources, &|run, [out, places]| {
         let (start, mut lookout) = (run.plane * input, resources.lookout());
-        let plane = data.get(start..start + input).ok_or(Stopped::Misfit)?;
-        let (mut all, count) = ([P::START; RUN], run.along.len());
-        let values = all.get_mut(..count).ok_or(Stopped::Misfit)?;
-        let (axis, first) = (windows.last(), run.along.start);
-        let whole = inside.start.saturating_sub(first)..inside.end.saturating_sub(first);
-        let mut add = |lines: &[usize]| {
-            let seen = Seen { plane, axis, lines };
-            add_lines::<P, S, T>(pool, values, seen, first, whole.clone(), &mut lookout)
-        };
+        let (mut values, count) = ([P::START; RUN], run.along.len());
+        let [seen, counts] = [(windows, &inside[0]), (counted, &inside[1])].map(|(windows, inside)| Seen {
+            axis: windows.last(),
+            run: &run.along,
+            inside,
+        });
         let mut lines = SmallVec::<[usize; LINES]>::new();
-        run.lines(&mut |line| {
-            lines.push(line);
+        run.lines(|line| {
+            lines.push(start + line);
             if lines.len() == LINES {
-                add(&lines)?;
+                add_lines::<P, S, T>(pool, &mut values, seen, Lines { data, start, lines: &lines }, &mut lookout)?;
                 lines.clear();
             }
             Ok(())
         })?;
-        add(&lines)?;
-        let (mut elements, mut lens) = ([0; RUN], [0; RUN]);
-        run.counts(windows, &inside, &mut elements);
-        run.counts(counted, &inside_counted, &mut lens);
-        let counts = [&elements, &lens].map(|counts| counts.get(..count).unwrap_or(&[]));
-        end_all::<P, S, T>(pool, values, counts, cast_slice_mut(out));
-        for (value, to) in values.iter().zip(cast_slice_mut::<_, i64>(places)) {
+        add_lines::<P, S, T>(pool, &mut values, seen, Lines { data, start, lines: &lines }, &mut lookout)?;
+        let around = [windows, counted].map(|windows| run.around(windows));
+        end_all::<P, S, T>(pool, &values, [seen, counts], around, cast_slice_mut(out));
+        for (value, to) in values.iter().take(count).zip(cast_slice_mut::<_, i64>(places)) {
             let number = |place| start + if column_major { windows.column_major(place) } else { place };
             let (_, place) = pool.end(*value, 1, 1);
             *to = place.map_or(-1, |place| number(place) as i64);
@@ -132,32 +126,31 @@ pub fn pool<P: Pool<T>, S: Stored<T> + Stored<T::Precise>, T: Number>(
     })
 }
 
-for_each_level! {
-    /// Writes the results of windows, of which these are the numbers of elements, and of those that count.
-    fn end_all<P: Pool<T>, S: Stored<T::Precise>, T: Number>(pool: &P, values: &[P::Partial], counts: [&[usize]; 2], out: &mut [S]) -> ()
-        = end_all_body::<P, S, T>;
-}
-
-#[inline(always)]
-fn end_all_body<P: Pool<T>, S: Stored<T::Precise>, T: Number>(
-    pool: &P,
-    values: &[P::Partial],
-    [elements, lens]: [&[usize]; 2],
-    out: &mut [S],
-) {
-    let mut results = [T::Precise::zeroed(); RUN];
-    for (((value, result), elements), len) in values.iter().zip(&mut results).zip(elements).zip(lens) {
-        (*result, _) = pool.end(*value, *elements, *len);
-    }
-    S::store(results.get(..values.len()).unwrap_or(&[]), out);
-}
-
-/// What windows see of a plane, along the last axis.
+/// A run of windows, along the last axis.
 #[derive(Clone, Copy)]
-struct Seen<'a, S> {
-    plane: &'a [S],
+struct Seen<'a> {
     axis: &'a Axis,
-    /// The numbers of the first elements of lines.
+    run: &'a Range<usize>,
+    /// The windows that see an element at each tap.
+    inside: &'a Range<usize>,
+}
+
+impl Seen<'_> {
+    /// The windows of a run that are computed together, from one on, and whether each of them sees an element at each tap.
+    #[inline(always)]
+    fn some(&self, at: usize) -> (Range<usize>, bool) {
+        let some = at..self.run.end.min(at + MANY);
+        let whole = self.inside.start <= some.start && some.end <= self.inside.end;
+        (some, whole)
+    }
+}
+
+/// Lines that windows see.
+#[derive(Clone, Copy)]
+struct Lines<'a, S> {
+    data: &'a [S],
+    /// The number of the first element of the plane, and of lines.
+    start: usize,
     lines: &'a [usize],
 }
 
@@ -165,72 +158,83 @@ struct Seen<'a, S> {
 const LINES: usize = 16;
 const TAPS: usize = 1 << 10;
 
+/// Windows that are computed at once.
+const MANY: usize = 16;
+
 for_each_level! {
-    /// Adds the elements of lines to the values of windows, of which the first is at a position. Those of a range, counted from
-    /// the first, see an element at each tap.
+    /// Adds the elements of lines to the values of windows; those behind the run become anything.
     fn add_lines<P: Pool<T>, S: Stored<T>, T: Number>(
-        pool: &P, values: &mut [P::Partial], seen: Seen<'_, S>, first: usize, inside: Range<usize>, lookout: &mut Lookout<'_>,
+        pool: &P, values: &mut [P::Partial; RUN], seen: Seen<'_>, lines: Lines<'_, S>, lookout: &mut Lookout<'_>,
     ) -> Result<(), Stopped> = add_lines_body::<P, S, T>;
 }
 
 #[inline(always)]
 fn add_lines_body<P: Pool<T>, S: Stored<T>, T: Number>(
     pool: &P,
-    values: &mut [P::Partial],
-    seen: Seen<'_, S>,
-    first: usize,
-    inside: Range<usize>,
+    values: &mut [P::Partial; RUN],
+    seen: Seen<'_>,
+    lines: Lines<'_, S>,
     lookout: &mut Lookout<'_>,
 ) -> Result<(), Stopped> {
-    let mut at = 0;
-    while let Some(some) = values.get_mut(at..) {
-        let (place, all) = (first + at, 0..seen.axis.kernel);
-        let whole = if at < inside.start { 0 } else { inside.end.saturating_sub(at) };
-        if let Some(many) = some.first_chunk_mut().filter(|_| whole >= MANY) {
-            add_some::<P, S, T, MANY>(pool, many, seen, place, all, lookout)?;
-            at += MANY;
-        } else if let Some(few) = some.first_chunk_mut().filter(|_| whole >= FEW) {
-            add_some::<P, S, T, FEW>(pool, few, seen, place, all, lookout)?;
-            at += FEW;
-        } else if let Some(one) = some.first_chunk_mut() {
-            let taps = if whole > 0 { all } else { seen.axis.taps(place) };
-            add_some::<P, S, T, 1>(pool, one, seen, place, taps, lookout)?;
-            at += 1;
+    // Neighbours, and every other one, are vectors in the registers.
+    match seen.axis.stride {
+        1 => add_strided::<P, S, T, 1>(pool, values, seen, lines, lookout),
+        2 => add_strided::<P, S, T, 2>(pool, values, seen, lines, lookout),
+        _ => add_strided::<P, S, T, 0>(pool, values, seen, lines, lookout),
+    }
+}
+
+/// Of windows that are `STRIDE` elements apart, or any number if that is 0.
+#[inline(always)]
+fn add_strided<P: Pool<T>, S: Stored<T>, T: Number, const STRIDE: usize>(
+    pool: &P,
+    values: &mut [P::Partial; RUN],
+    seen: Seen<'_>,
+    lines: Lines<'_, S>,
+    lookout: &mut Lookout<'_>,
+) -> Result<(), Stopped> {
+    let axis = Axis { stride: if STRIDE == 0 { seen.axis.stride } else { STRIDE }, ..*seen.axis };
+    for (values, at) in values.as_chunks_mut::<MANY>().0.iter_mut().zip(seen.run.clone().step_by(MANY)) {
+        let (some, whole) = seen.some(at);
+        if whole {
+            add_some::<P, S, T, STRIDE, true>(pool, values, axis, some, lines, lookout)?;
         } else {
-            break;
+            add_some::<P, S, T, STRIDE, false>(pool, values, axis, some, lines, lookout)?;
         }
     }
     Ok(())
 }
 
-/// Windows that are computed at once.
-const MANY: usize = 16;
-const FEW: usize = 4;
-
-/// Adds what neighbouring windows see at some taps, which are elements for all of them.
+/// Of some windows, which see an element at each tap if they are `WHOLE`.
 #[inline(always)]
-fn add_some<P: Pool<T>, S: Stored<T>, T: Number, const N: usize>(
+fn add_some<P: Pool<T>, S: Stored<T>, T: Number, const STRIDE: usize, const WHOLE: bool>(
     pool: &P,
-    values: &mut [P::Partial; N],
-    Seen { plane, axis, lines }: Seen<'_, S>,
-    at: usize,
-    taps: Range<usize>,
+    values: &mut [P::Partial; MANY],
+    axis: Axis,
+    some: Range<usize>,
+    Lines { data, start, lines }: Lines<'_, S>,
     lookout: &mut Lookout<'_>,
 ) -> Result<(), Stopped> {
-    let start = axis.element(at, taps.start);
+    // What one of them sees: those of the last windows start first.
+    let all = if WHOLE { 0..axis.kernel } else { axis.taps(some.end - 1).start..axis.taps(some.start).end };
     // A copy stays in registers.
     let mut held = *values;
     for line in lines {
-        let mut first = line + start;
-        for part in taps.clone().step_by(TAPS) {
-            let count = TAPS.min(taps.end - part);
-            lookout.after(count * N * size_of::<S>())?;
-            for _ in 0..count {
-                let numbers = picked::<S, T, N>(plane.get(first..).unwrap_or(&[]), axis.stride);
+        // Of the first window, which may be before the line.
+        let mut place = (line + some.start * axis.stride + all.start * axis.dilation).wrapping_sub(axis.pad);
+        for part in all.clone().step_by(TAPS) {
+            let taps = part..all.end.min(part + TAPS);
+            lookout.after(taps.len() * MANY * size_of::<S>())?;
+            for tap in taps {
+                let numbers = picked::<S, T, STRIDE>(data, place, axis.stride);
+                let positions = if WHOLE { some.clone() } else { axis.positions(tap, &some) };
+                let (first, count) = ((positions.start - some.start) as u32, positions.len() as u32);
                 for (k, (value, number)) in held.iter_mut().zip(numbers).enumerate() {
-                    *value = pool.add(*value, number, first + k * axis.stride);
+                    let at = place.wrapping_add(k * axis.stride).wrapping_sub(start);
+                    let added = pool.add(*value, number, at);
+                    *value = if WHOLE || (k as u32).wrapping_sub(first) < count { added } else { *value };
                 }
-                first += axis.dilation;
+                place = place.wrapping_add(axis.dilation);
             }
         }
     }
@@ -238,18 +242,61 @@ fn add_some<P: Pool<T>, S: Stored<T>, T: Number, const N: usize>(
     Ok(())
 }
 
-/// The first element, and each next one `stride` elements on.
+/// The elements at a place, and each `stride` on; those that aren't there are zeros.
 #[inline(always)]
-fn picked<S: Stored<T>, T: Number, const N: usize>(elements: &[S], stride: usize) -> [T; N] {
-    // Neighbours, and every other one, are vectors in the registers.
-    let picked = match (stride, elements.first_chunk::<N>(), elements.as_chunks::<2>().0.first_chunk::<N>()) {
+fn picked<S: Stored<T>, T: Number, const STRIDE: usize>(data: &[S], place: usize, stride: usize) -> [T; MANY] {
+    let elements = data.get(place..).unwrap_or(&[]);
+    let picked = match (STRIDE, elements.first_chunk::<MANY>(), elements.as_chunks::<2>().0.first_chunk::<MANY>()) {
         (1, Some(elements), _) => *elements,
         (2, _, Some(pairs)) => pairs.map(|[element, _]| element),
-        _ => std::array::from_fn(|k| elements.get(k * stride).copied().unwrap_or(S::zeroed())),
+        _ => std::array::from_fn(|k| data.get(place.wrapping_add(k * stride)).copied().unwrap_or(S::zeroed())),
     };
-    let mut numbers = [T::ZERO; N];
+    let mut numbers = [T::ZERO; MANY];
     S::load(&picked, &mut numbers);
     numbers
+}
+
+for_each_level! {
+    /// Writes the results of windows: their elements, and those that count, of so many lines.
+    fn end_all<P: Pool<T>, S: Stored<T::Precise>, T: Number>(
+        pool: &P, values: &[P::Partial; RUN], seen: [Seen<'_>; 2], around: [usize; 2], out: &mut [S],
+    ) -> () = end_all_body::<P, S, T>;
+}
+
+#[inline(always)]
+fn end_all_body<P: Pool<T>, S: Stored<T::Precise>, T: Number>(
+    pool: &P,
+    values: &[P::Partial; RUN],
+    seen: [Seen<'_>; 2],
+    around: [usize; 2],
+    out: &mut [S],
+) {
+    let [first, _] = seen;
+    let starts = first.run.clone().step_by(MANY);
+    for ((values, out), at) in values.as_chunks::<MANY>().0.iter().zip(out.chunks_mut(MANY)).zip(starts) {
+        let mut counts = [[0; MANY]; 2];
+        for ((counts, seen), around) in counts.iter_mut().zip(seen).zip(around) {
+            let ((some, whole), inside) = (seen.some(at), seen.inside);
+            *counts = [around.saturating_mul(seen.axis.kernel); MANY];
+            if !whole {
+                let (before, after) = (inside.start.min(some.end), inside.end.max(inside.start).max(some.start));
+                for at in (some.start..before).chain(after..some.end) {
+                    if let Some(count) = counts.get_mut(at - some.start) {
+                        *count = around.saturating_mul(seen.axis.taps(at).len());
+                    }
+                }
+            }
+        }
+        let ([elements, lens], mut results) = (counts, [T::Precise::zeroed(); MANY]);
+        for (((value, result), elements), len) in values.iter().zip(&mut results).zip(elements).zip(lens) {
+            (*result, _) = pool.end(*value, elements, len);
+        }
+        match out.first_chunk_mut::<MANY>() {
+            // They stay in registers.
+            Some(out) => S::store(&results, out),
+            None => S::store(results.get(..out.len()).unwrap_or(&[]), out),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -106,7 +106,12 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// Calls `line` with the number of the first element of each line of the plane that the windows see, in order. A line is
     /// along the last axis.
-    pub fn lines(&self, line: &mut dyn FnMut(usize) -> Result<(), Stopped>) -> Result<(), Stopped> {
+    #[inline]
+    pub fn lines(&self, mut line: impl FnMut(usize) -> Result<(), Stopped>) -> Result<(), Stopped> {
+        if let ([axis], [at]) = (self.outer, self.at) {
+            let Side { element, count } = Side::of((axis, at));
+            return (0..count).try_for_each(|tap| line((element + tap * axis.dilation) * self.last.input));
+        }
         let sides: SmallVec<[Side; 3]> = self.outer.iter().zip(self.at).map(Side::of).collect();
         if sides.iter().any(|side| side.count == 0) {
             return Ok(());
@@ -127,18 +132,10 @@ impl Run<'_> {
         }
     }
 
-    /// Fills in how many taps of the window at each position are elements of the input, if the windows are `windows`, which
-    /// have the same positions; at those `inside` along the last axis all taps are.
-    pub fn counts(&self, windows: &Windows, inside: &Range<usize>, to: &mut [usize]) {
-        let around = windows.outer.iter().zip(self.at).map(|(axis, at)| axis.taps(*at).len());
-        let around = around.fold(1, usize::saturating_mul);
-        let Range { start, end } = self.along;
-        to.fill(around.saturating_mul(windows.last.kernel));
-        for at in (start..end.min(inside.start)).chain(start.max(inside.end).max(inside.start)..end) {
-            if let Some(to) = to.get_mut(at - start) {
-                *to = around.saturating_mul(windows.last.taps(at).len());
-            }
-        }
+    /// How many lines the windows see, if they are `windows`, which have the same positions.
+    #[inline]
+    pub fn around(&self, windows: &Windows) -> usize {
+        windows.outer.iter().zip(self.at).map(|(axis, at)| axis.taps(*at).len()).fold(1, usize::saturating_mul)
     }
 }
 

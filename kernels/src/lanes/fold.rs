@@ -320,6 +320,10 @@ fn values_of_rows_body<F: Fold<T>, T: Number>(fold: &F, values: &mut [F::Partial
     let elements = rows.elements;
     for (at, values) in values.as_chunks_mut::<NARROW>().0.iter_mut().enumerate() {
         let elements = elements.get(at * NARROW..).unwrap_or(&[]);
+        if rows.count <= PARTIALS / 4 {
+            *values = value_of_few(fold, Rows { elements, ..rows });
+            continue;
+        }
         // In this order, a value is joined with the one before as soon as it is there.
         let mut waiting = [[F::Partial::START; NARROW]; (PARTIALS / 4).ilog2() as usize];
         for number in 0..PARTIALS / 4 {
@@ -340,6 +344,35 @@ fn values_of_rows_body<F: Fold<T>, T: Number>(fold: &F, values: &mut [F::Partial
             }
         }
     }
+}
+
+/// The values of so few rows that each is a partial value. Joining those that have no row changes nothing.
+#[inline(always)]
+fn value_of_few<F: Fold<T>, T: Number>(fold: &F, rows: Rows<'_, T>) -> [F::Partial; NARROW] {
+    let mut value = two_of_few(fold, rows, 0);
+    if rows.count > 2 {
+        value = joined(value, two_of_few(fold, rows, 2));
+    }
+    if rows.count > 1 {
+        let mut odd = two_of_few(fold, rows, 1);
+        if rows.count > 3 {
+            odd = joined(odd, two_of_few(fold, rows, 3));
+        }
+        value = joined(value, odd);
+    }
+    value
+}
+
+/// Those of a row, and of the one that is joined with it first.
+#[inline(always)]
+fn two_of_few<F: Fold<T>, T: Number>(fold: &F, rows: Rows<'_, T>, first: usize) -> [F::Partial; NARROW] {
+    let (mut low, mut high) = ([F::Partial::START; NARROW], [F::Partial::START; NARROW]);
+    add_held(fold, &mut low, rows.elements, iter::once(first * rows.step));
+    if first + PARTIALS / 8 < rows.count {
+        add_held(fold, &mut high, rows.elements, iter::once((first + PARTIALS / 8) * rows.step));
+        low = joined(low, high);
+    }
+    low
 }
 
 /// The partial value with a number, joined with the one half as many further on.

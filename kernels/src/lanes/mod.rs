@@ -24,6 +24,7 @@ mod rank;
 mod reduce;
 mod reductions;
 mod scans;
+mod short;
 mod softmax;
 mod stored;
 mod sums;

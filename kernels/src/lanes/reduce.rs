@@ -3,13 +3,15 @@
 //! What walks over lanes is compiled for a type of numbers and one of partial values.
 
 use super::fold::{ABREAST, FEW, Fold, Loops, LoopsOfRows, MANY, NARROW, PARTIALS, Rows, join_lanes, join_rows};
+use super::short::{ROOM, SHORT, Short};
 use super::stored::{Elements, Storage};
 use super::sums::Partial;
 use super::walk::Runs;
 use super::{Lanes, Number, Stored};
 use crate::cpu::for_each_level;
-use crate::positions::{Dim, Offsets};
-use crate::{Resources, Stop, Stopped, lookout, parallel};
+use crate::permute::turn;
+use crate::positions::{Dim, Offsets, innermost};
+use crate::{Lookout, Resources, Stop, Stopped, lookout, parallel};
 use bytemuck::Zeroable;
 use std::ops::Range;
 
@@ -142,6 +144,13 @@ pub(super) fn values<R: Reduction<T>, T: Number>(
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
     let fold = reduction.fold();
+    if (1..=SHORT).contains(&len) {
+        let (mut rows, mut partials) = ([T::ZERO; SHORT * TOGETHER], [PartialOf::<R, T>::START; TOGETHER]);
+        turn(lanes, len, &mut rows, TOGETHER, len, values.len(), &mut Lookout::new(stop))?;
+        fold.values_of_rows(&mut partials, Rows { elements: &rows, step: TOGETHER, count: len, width: TOGETHER });
+        end_all::<T, R>(reduction, &partials, len, values);
+        return Ok(());
+    }
     values_of(&Reducer { loops: &fold, ends: reduction }, len, Elements::of::<T>(lanes), values, stop)
 }
 
@@ -167,12 +176,19 @@ fn reduce_by<T: Number, P: Partial>(
     out: &mut [u8],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
+    if let Some(short) = Short::of(lanes).filter(|short| short.len > 1) {
+        let together = short.together();
+        return parallel::split_by(out, together * to.size, lanes.len, resources, |first, out| {
+            let data = data.from(first * together * lanes.len);
+            short_lanes(reducer, loops, data, short, to, out, resources.stop)
+        });
+    }
     // Large values, and elements that are converted, have room near the processor for fewer lanes; short ones need none.
     let many = lanes.len > FEW && lanes.abreast() > ABREAST && size_of::<P>() <= size_of::<f64>() && data.is_direct();
     let unit = lanes.unit_up_to(if many { MANY } else { ABREAST }, resources.threads);
     parallel::split_by(out, unit * to.size, lanes.len, resources, |first, out| {
         let first = first * unit;
-        if !lanes.contiguous() && lanes.abreast() > 1 && lanes.len > 0 {
+        if lanes.abreast() > 1 && lanes.len > 0 {
             let mut columns =
                 |partials: &mut [P]| columns(reducer, loops, data, lanes, first, to, out, partials, resources.stop);
             if many { columns(&mut [P::START; PARTIALS * MANY]) } else { columns(&mut [P::START; PARTIALS * ABREAST]) }
@@ -180,6 +196,33 @@ fn reduce_by<T: Number, P: Partial>(
             rows(reducer, data, lanes, first, to, out, resources.stop)
         }
     })
+}
+
+/// Short lanes, many of them side by side.
+fn short_lanes<T: Number, P: Partial>(
+    reducer: &Reducer<'_, T, P>,
+    loops: &dyn LoopsOfRows<T, P>,
+    data: Elements<'_, T>,
+    short: Short,
+    to: Storage<T::Precise>,
+    out: &mut [u8],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (mut few, mut many, mut lookout) = ([T::ZERO; ROOM], [T::ZERO; ROOM], Lookout::new(stop));
+    let (mut values, mut results) = ([P::START; ABREAST], [T::Precise::zeroed(); ABREAST]);
+    let elements = short.together() * short.len;
+    for (k, out) in out.chunks_mut(short.together() * to.size).enumerate() {
+        let (first, count) = (k * elements, out.len() / to.size);
+        data.range(first..first + count * short.len).load(&mut few);
+        short.bring(&mut few, &mut many, count, false, &mut lookout)?;
+        let width = Short::width(count);
+        let values = values.get_mut(..width).ok_or(Stopped::Misfit)?;
+        loops.values_of_rows(values, Rows { elements: &many, step: width, count: short.len, width });
+        let results = results.get_mut(..count).ok_or(Stopped::Misfit)?;
+        reducer.ends.end(values, short.len, results);
+        to.store(results, out);
+    }
+    Ok(())
 }
 
 /// Lanes that are contiguous, or in runs.
@@ -332,7 +375,7 @@ fn add_abreast<T: Number, P: Partial>(
     partials: &mut [P],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
-    let Some((&Dim { size, steps: [step] }, outer)) = lanes.along.split_first() else { return Ok(()) };
+    let (Dim { size, steps: [step] }, outer) = (innermost(&lanes.along), lanes.along.get(1..).unwrap_or(&[]));
     let (mut starts, width) = (Offsets::new(outer, 0), partials.len() / PARTIALS);
     if let (true, Some(elements)) = (size == lanes.len && size <= FEW && width.is_multiple_of(NARROW), data.direct()) {
         let values = partials.get_mut(..width).unwrap_or(&mut []);

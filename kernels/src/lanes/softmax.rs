@@ -4,6 +4,7 @@
 use super::fold::{ABREAST, Rows, fold_lanes, fold_rows};
 use super::reduce::{BETWEEN_LOOKS, Parts, TOGETHER, between_looks, looking_every};
 use super::reductions::Added;
+use super::short::SHORT;
 use super::sums::{Pair, Partial, Total};
 use super::walk::{GROUP, map_each};
 use super::{Floating, Fold, Map, MapSome, Measure, Number};
@@ -280,11 +281,43 @@ fn log_sums_body<P: Total<f64>>(
     logs: &mut [f64],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
+    if (1..=SHORT).contains(&len) {
+        for (lanes, logs) in lanes.chunks(TOGETHER * len).zip(logs.chunks_mut(TOGETHER)) {
+            log_sums_of_short::<P>(len, lanes, logs, stop)?;
+        }
+        return Ok(());
+    }
     for (k, log_sum) in logs.iter_mut().enumerate() {
         let lane = lanes.get(k * len..(k + 1) * len).unwrap_or(&[]);
         let [max] = peaks(len, lane, stop)?;
         let max = if max.is_finite() { max } else { 0.0 };
         let [sum] = fold_lanes(&SumExp { max, sum: PhantomData::<P> }, len, lane, stop)?;
+        *log_sum = log(sum.value()) + max;
+    }
+    Ok(())
+}
+
+/// Of at most [`TOGETHER`] lanes of at most [`SHORT`] elements: exponentials are computed wherever lanes end.
+#[inline(always)]
+fn log_sums_of_short<P: Total<f64>>(
+    len: usize,
+    lanes: &[f64],
+    logs: &mut [f64],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (mut peaks, mut room) = (peaks::<f64, TOGETHER>(len, lanes, stop)?, [0.0; SHORT * TOGETHER]);
+    let exponentials = room.get_mut(..lanes.len()).ok_or(Stopped::Misfit)?;
+    for ((lane, max), to) in lanes.chunks_exact(len).zip(&mut peaks).zip(exponentials.chunks_exact_mut(len)) {
+        *max = if max.is_finite() { *max } else { 0.0 };
+        for (to, x) in to.iter_mut().zip(lane) {
+            *to = x - *max;
+        }
+    }
+    for x in &mut *exponentials {
+        *x = exp(*x);
+    }
+    let sums: [P; TOGETHER] = fold_lanes(&Added::<P>(PhantomData), len, exponentials, stop)?;
+    for ((log_sum, sum), max) in logs.iter_mut().zip(&sums).zip(&peaks) {
         *log_sum = log(sum.value()) + max;
     }
     Ok(())

@@ -10,6 +10,7 @@ use crate::number::Float;
 use crate::testing::at_each_level;
 use crate::testing::{on_threads, sized};
 use crate::{Resources, Stop, Stopped};
+use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};
 use proptest::prelude::*;
 
@@ -645,6 +646,93 @@ fn check_places<const LEAST: bool>(lanes: &[Vec<f32>], len: usize, last: bool) {
         measure::<_, f32, i64, f32>(&index, &twice, &all, &mut vec![0.0; 16 * len], &mut got, ALONE).unwrap();
         assert_eq!(got, [want.as_slice(), &want].concat(), "{count} of {len} side by side");
     });
+}
+
+/// What is computed of each lane along the middle axis, and of each on its own.
+fn check_short(shape: [usize; 3], resources: Resources<'_>) {
+    fn each<S: Pod>(data: &[S], [_, len, abreast]: [usize; 3], mut of: impl FnMut(&[S], &Lanes) -> Vec<S>) -> Vec<S> {
+        let mut out = Vec::new();
+        for block in data.chunks(len * abreast) {
+            let lane = |at: usize| block.iter().skip(at).step_by(abreast).copied().collect::<Vec<S>>();
+            let results: Vec<Vec<S>> = (0..abreast).map(|at| of(&lane(at), &Lanes::new(&[len], |_| true))).collect();
+            out.extend((0..results[0].len()).flat_map(|k| results.iter().map(move |result| result[k])));
+        }
+        out
+    }
+    fn same<S: Pod + std::fmt::Debug>(got: &[S], want: &[S], what: &str) {
+        assert!(bytemuck::cast_slice::<S, u8>(got) == bytemuck::cast_slice::<S, u8>(want), "{what}: {got:?} {want:?}");
+    }
+    let lanes = Lanes::new(&shape, |axis| axis == 1);
+    let data: Vec<f32> = (0..shape.iter().product()).map(|k: usize| ((k * 7919) % 1013) as f32 / 7.0 - 50.0).collect();
+    let halves: Vec<bf16> = data.iter().map(|x| bf16::from_f32(*x)).collect();
+    macro_rules! reduced {
+        ($($reduction:expr),*) => {$(
+            let of = |data: &[f32], lanes: &Lanes, resources| {
+                let mut out = vec![0f32; lanes.count];
+                reduce::<_, f32, f32>(&$reduction, data, lanes, &mut out, resources).unwrap();
+                out
+            };
+            let want = each(&data, shape, |lane, lanes| of(lane, lanes, ALONE));
+            same(&of(&data, &lanes, resources), &want, &format!("{shape:?} {:?}", $reduction));
+            let of = |data: &[bf16], lanes: &Lanes, resources| {
+                let mut out = vec![bf16::ZERO; lanes.count];
+                reduce::<_, bf16, f32>(&$reduction, data, lanes, &mut out, resources).unwrap();
+                out
+            };
+            let want = each(&halves, shape, |lane, lanes| of(lane, lanes, ALONE));
+            same(&of(&halves, &lanes, resources), &want, &format!("{shape:?} {:?} of halves", $reduction));
+        )*};
+    }
+    reduced!(Sum, Prod, LogSum, <f32 as Ordered<f32>>::extreme::<true>());
+    macro_rules! mapped {
+        ($($map:expr),*) => {$(
+            let of = |data: &[bf16], lanes: &Lanes, resources| {
+                let mut scratch = vec![0f32; lanes.scratch_to_map::<bf16, f32>(3)];
+                let mut out = vec![bf16::ZERO; data.len()];
+                map::<_, bf16, f32>(&$map, data, lanes, &mut scratch, &mut out, resources).unwrap();
+                out
+            };
+            let want = each(&halves, shape, |lane, lanes| of(lane, lanes, ALONE));
+            same(&of(&halves, &lanes, resources), &want, &format!("{shape:?} {:?} of halves", $map));
+            let of = |data: &[f32], lanes: &Lanes, resources| {
+                let mut scratch = vec![0f32; lanes.scratch_to_map::<f32, f32>(3)];
+                let mut out = vec![0f32; data.len()];
+                map::<_, f32, f32>(&$map, data, lanes, &mut scratch, &mut out, resources).unwrap();
+                out
+            };
+            let want = each(&data, shape, |lane, lanes| of(lane, lanes, ALONE));
+            same(&of(&data, &lanes, resources), &want, &format!("{shape:?} {:?}", $map));
+        )*};
+    }
+    mapped!(Softmax, LpNormalize { first: false }, Cumulate { reduction: Sum, exclusive: true, reverse: true });
+    macro_rules! measured {
+        ($($measure:expr, $wide:ty => $to:ty;)*) => {$(
+            let of = |data: &[f32], lanes: &Lanes, resources| {
+                let mut scratch = vec![<$wide as Number>::ZERO; lanes.scratch_to_measure::<f32, $wide>(3)];
+                let mut out = vec![<$to>::zeroed(); lanes.count];
+                measure::<_, f32, $to, $wide>(&$measure, data, lanes, &mut scratch, &mut out, resources).unwrap();
+                out.iter().map(|x| *x as f32).collect::<Vec<f32>>()
+            };
+            let want = each(&data, shape, |lane, lanes| of(lane, lanes, ALONE));
+            same(&of(&data, &lanes, resources), &want, &format!("{shape:?} {:?}", $measure));
+        )*};
+    }
+    measured! {
+        LogSumExp { wide: false }, f64 => f32;
+        IndexOf { last: true, extreme: <f32 as Ordered<f32>>::extreme::<false>() }, f32 => i64;
+    }
+}
+
+#[test]
+fn short_lanes_have_the_bits_of_those_alone() {
+    for abreast in [1, 2, 3, 4, 5, 8, 31, 33] {
+        for len in [1, 2, 5, sized(20, 3), 32, 33] {
+            let shape = [150usize.div_ceil(abreast), len, abreast];
+            check_short(shape, ALONE);
+            on_threads(3, || check_short(shape, Resources { threads: 3, stop: None }));
+        }
+    }
+    at_each_level(|| check_short([40, 5, 3], ALONE));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Brings lanes as slices: as they are, or collected in scratch memory.
 
+use super::fold::ABREAST;
 use super::reduce::{BETWEEN_LOOKS, TOGETHER, between_looks};
+use super::short::{ROOM, Short};
 use super::stored::{Elements, Storage};
 use super::{Lanes, Number, Stored};
 use crate::cpu::for_each_level;
@@ -149,7 +151,11 @@ fn map_by<T: Number>(
     let kept = lanes.kept.iter().copied().filter(|&Dim { steps: [step], .. }| step < block).collect();
     let inner =
         Lanes { count: block / lanes.len, len: lanes.len, kept, along: lanes.along.clone(), inside: lanes.inside };
+    let short = Short::of(lanes).filter(|_| !lanes.contiguous() || !data.is_direct());
     parallel::split(out, to.size * block, resources, |first, out| {
+        if let Some(short) = short {
+            return map_short(map, data.from(first * block), short, to, out, resources.stop);
+        }
         benches.with(|bench| map_part(map, data.from(first * block), &inner, bench, to, out, resources))
     })
 }
@@ -202,6 +208,9 @@ fn measure_part<T: Number, V: Pod>(
         }
         return Ok(());
     }
+    if let Some(short) = Short::of(lanes) {
+        return measure_short(measure, data, short, first, to, out, stop);
+    }
     if let Some(outcome) = measure_across(measure, data, lanes, first, to, out, stop) {
         return outcome;
     }
@@ -214,6 +223,41 @@ fn measure_part<T: Number, V: Pod>(
         let (now, rest) = out.split_at_mut_checked(count * to.size).ok_or(Stopped::OutOfRange)?;
         to.store(values, now);
         out = rest;
+    }
+    Ok(())
+}
+
+/// As [`measure_part`], of short lanes.
+fn measure_short<T: Number, V: Pod>(
+    measure: &dyn Measure<T, Value = V>,
+    data: Elements<'_, T>,
+    short: Short,
+    first: usize,
+    to: Storage<V>,
+    mut out: &mut [u8],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (len, mut lookout) = (short.len, Lookout::new(stop));
+    let (mut few, mut many, mut values) = ([T::ZERO; ROOM], [T::ZERO; ROOM], [V::zeroed(); ABREAST]);
+    // Of the first lanes that are side by side, some may be before the first one here.
+    let mut before = first % short.abreast;
+    let mut next = first - before;
+    while !out.is_empty() {
+        let count = short.together().min((before + out.len() / to.size).next_multiple_of(short.abreast));
+        data.range(next * len..(next + count) * len).load(&mut few);
+        short.bring(&mut few, &mut many, count, false, &mut lookout)?;
+        let (width, some) = (Short::width(count), values.get_mut(..count).ok_or(Stopped::Misfit)?);
+        if let Some(outcome) = measure.across(width, len, &many, some, stop) {
+            outcome?;
+        } else {
+            turn(&many, width, &mut few, len, count, len, &mut lookout)?;
+            for (lanes, values) in few.chunks(GROUP * len).zip(some.chunks_mut(GROUP)) {
+                measure.each(len, lanes.get(..values.len() * len).ok_or(Stopped::Misfit)?, values, stop)?;
+            }
+        }
+        let (now, rest) = out.split_at_mut(out.len().min((count - before) * to.size));
+        to.store(some.get(before..before + now.len() / to.size).ok_or(Stopped::Misfit)?, now);
+        (next, before, out) = (next + count, 0, rest);
     }
     Ok(())
 }
@@ -288,6 +332,41 @@ fn map_part<T: Number>(
                 done = 0;
             }
         }
+    }
+    Ok(())
+}
+
+/// As [`map_part`], of short lanes.
+fn map_short<T: Number>(
+    map: &dyn Map<T>,
+    data: Elements<'_, T>,
+    short: Short,
+    to: Storage<T>,
+    out: &mut [u8],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (len, mut lookout) = (short.len, Lookout::new(stop));
+    let (mut few, mut many) = (&mut [T::ZERO; ROOM], &mut [T::ZERO; ROOM]);
+    let elements = short.together() * len;
+    for (k, out) in out.chunks_mut(elements * to.size).enumerate() {
+        let (first, count) = (k * elements, out.len() / to.size / len);
+        data.range(first..first + count * len).load(few);
+        short.bring(few, many, count, false, &mut lookout)?;
+        let width = Short::width(count);
+        let (rows, results) = (many.get(..width * len), few.get_mut(..width * len));
+        let (rows, results) = rows.zip(results).ok_or(Stopped::Misfit)?;
+        if let Some(outcome) = map.across(width, len, rows, results, stop) {
+            outcome?;
+        } else {
+            turn(rows, width, results, len, count, len, &mut lookout)?;
+            let (lanes, results) = (few.get(..count * len), many.get_mut(..count * len));
+            let (lanes, results) = lanes.zip(results).ok_or(Stopped::Misfit)?;
+            map.each(len, lanes, results, stop)?;
+            turn(results, len, few, width, len, count, &mut lookout)?;
+        }
+        std::mem::swap(&mut few, &mut many);
+        short.bring(few, many, count, true, &mut lookout)?;
+        to.store(few.get(..count * len).ok_or(Stopped::Misfit)?, out);
     }
     Ok(())
 }

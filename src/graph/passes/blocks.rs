@@ -774,11 +774,11 @@ mod tests {
         check(&draft, &[0, 1, 2], &[&[channels, 9, 40]], want);
     }
 
-    /// Pools with nothing in blocks around them: a window of few taps, or of few channels, is soon seen.
+    /// Pools with nothing in blocks around them: of few channels most of a vector would be empty.
     #[test]
     fn pools_that_stand_alone() {
         for (channels, kernel, want) in
-            [(17, [3, 3], &["y p>p"][..]), (16, [1, 3], &["y p>p"]), (15, [3, 3], &[]), (17, [2, 1], &[])]
+            [(17, [3, 3], &["y p>p"][..]), (16, [2, 1], &["y p>p"]), (4, [3, 3], &["y p>p"]), (3, [3, 3], &[])]
         {
             for (name, dtype) in [("MaxPool", DType::Float), ("AveragePool", DType::Float), ("MaxPool", DType::Int8)] {
                 let draft = || {

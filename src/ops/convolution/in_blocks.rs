@@ -77,7 +77,7 @@ impl InBlocksOf {
             operator: Arc::new(operator),
             channels: count,
             ends: match own {
-                true if (taps >= MANY || !is_direct) && count >= CHANNELS => Ends::Any,
+                true if taps >= MANY && count >= CHANNELS || !is_direct && count >= FEW => Ends::Any,
                 true => Ends::Both,
                 false if shared => Ends::Both,
                 // A few filters leave most of a vector empty, and sums of a few steps are soon made.

@@ -4,7 +4,7 @@
 
 use super::order::Order;
 use crate::ops::prelude::*;
-use kernels::gemm::blocks::{self, Bytes, CHANNELS, Each, Images, Kind, ROOM};
+use kernels::gemm::blocks::{self, Bytes, Each, Images, Kind, ROOM};
 use kernels::pool::{self, Greatest, Pooling, Reduced};
 use kernels::windows::Axis;
 
@@ -124,17 +124,16 @@ impl Operator for Pool {
 }
 
 impl Blockwise for Pool {
-    fn in_blocks(&self, channels: usize, axes: usize, _: &Constants<'_>) -> Option<InBlocks> {
-        // On planes, windows take longer than changes of the layout.
-        let taps = self.attributes.kernel(axes).ok()?.into_iter().flatten().fold(1, i64::saturating_mul);
-        let ends = if channels >= CHANNELS && taps >= MANY { Ends::Any } else { Ends::Both };
+    fn in_blocks(&self, channels: usize, _: usize, _: &Constants<'_>) -> Option<InBlocks> {
+        // On planes, windows take longer than changes of the layout and empty parts of vectors.
+        let ends = if channels >= FEW { Ends::Any } else { Ends::Both };
         let operator = InBlocksOf { attributes: self.attributes.clone(), how: self.how, channels };
         (!matches!(self.how, How::Norm(_))).then(|| InBlocks::Windows { operator: Arc::new(operator), channels, ends })
     }
 }
 
-/// Taps from which on windows are worth blocks of their own.
-const MANY: i64 = 3;
+/// Channels from which on windows are worth blocks of their own.
+const FEW: usize = 4;
 
 /// The greatest entry or the mean of each window of images in blocks.
 #[derive(Debug)]

@@ -1,0 +1,94 @@
+//! Short lanes, of which few are side by side: going from one to the next takes longer than what happens to them. So many of
+//! them are brought side by side at a time.
+
+use super::fold::{ABREAST, NARROW, PARTIALS};
+use super::{Lanes, Number};
+use crate::permute::turn;
+use crate::positions::Dim;
+use crate::{Lookout, Stopped};
+
+/// Maximum number of elements of a short lane.
+pub(super) const SHORT: usize = PARTIALS;
+
+/// Room for the elements of [`ABREAST`] lanes.
+pub(super) const ROOM: usize = SHORT * ABREAST;
+
+/// Lanes of `len` elements, of which `abreast` are side by side until the next ones follow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Short {
+    pub(super) len: usize,
+    pub(super) abreast: usize,
+}
+
+impl Short {
+    /// If lanes are short, few are side by side, and there are so many that room for them pays.
+    pub(super) fn of(lanes: &Lanes) -> Option<Short> {
+        const FEW: usize = ABREAST / 2;
+        match *lanes.along {
+            _ if lanes.count < ABREAST => None,
+            [Dim { size: len @ 2..=SHORT, steps: [abreast @ 1..=FEW] }] => Some(Short { len, abreast }),
+            [] if lanes.len == 1 => Some(Short { len: 1, abreast: 1 }),
+            _ => None,
+        }
+    }
+
+    /// The number of lanes that are brought side by side at a time.
+    pub(super) fn together(self) -> usize {
+        ABREAST / self.abreast * self.abreast
+    }
+
+    /// Elements of a row of so many lanes.
+    pub(super) fn width(count: usize) -> usize {
+        count.next_multiple_of(NARROW)
+    }
+
+    /// Brings `count` lanes from `few` side by side to rows of `many`, or back.
+    pub(super) fn bring<T: Number>(
+        self,
+        few: &mut [T; ROOM],
+        many: &mut [T; ROOM],
+        count: usize,
+        back: bool,
+        lookout: &mut Lookout<'_>,
+    ) -> Result<(), Stopped> {
+        let (len, width) = (self.len, Short::width(count));
+        match self.abreast {
+            1 if back => return turn(many, width, few, len, count, len, lookout),
+            1 => return turn(few, len, many, width, len, count, lookout),
+            2 => self.bring_rows::<T, 2>(few, many, count, back),
+            3 => self.bring_rows::<T, 3>(few, many, count, back),
+            4 => self.bring_rows::<T, 4>(few, many, count, back),
+            8 => self.bring_rows::<T, 8>(few, many, count, back),
+            abreast => {
+                for (k, group) in few.chunks_exact_mut(len * abreast).take(count / abreast).enumerate() {
+                    for (few, many) in group.chunks_exact_mut(abreast).zip(many.chunks_exact_mut(width)) {
+                        few.iter_mut().zip(many.iter_mut().skip(k * abreast)).for_each(|pair| assign(pair, back));
+                    }
+                }
+            }
+        }
+        lookout.after(count * len * size_of::<T>())
+    }
+
+    /// As [`Short::bring`], where `N` are side by side.
+    fn bring_rows<T: Number, const N: usize>(
+        self,
+        few: &mut [T; ROOM],
+        many: &mut [T; ROOM],
+        count: usize,
+        back: bool,
+    ) {
+        let groups = few.as_chunks_mut::<N>().0.chunks_exact_mut(self.len).take(count / N);
+        for (k, group) in groups.enumerate() {
+            for (few, many) in group.iter_mut().zip(many.chunks_exact_mut(Short::width(count))) {
+                many.as_chunks_mut().0.get_mut(k).into_iter().for_each(|many| assign((few, many), back));
+            }
+        }
+    }
+}
+
+/// The second becomes the first, or the other way round.
+#[inline(always)]
+fn assign<T: Copy>((a, b): (&mut T, &mut T), back: bool) {
+    if back { *a = *b } else { *b = *a }
+}
