@@ -19,9 +19,25 @@ pub trait Pool<T: Number>: Sync {
     type Partial: Copy;
     /// The value of none.
     const START: Self::Partial;
+    /// There are odd elements and values.
+    const HAS_ODD: bool = false;
 
     /// Adds the element with the number `at` in its plane.
     fn add(&self, value: Self::Partial, element: T, at: usize) -> Self::Partial;
+    /// As [`Pool::add`], where neither is odd.
+    #[inline(always)]
+    fn add_ordinary(&self, value: Self::Partial, element: T, at: usize) -> Self::Partial {
+        self.add(value, element, at)
+    }
+    /// Whether an element is odd, or the value of one: adding others takes fewer steps.
+    #[inline(always)]
+    fn is_odd(&self, _element: T) -> bool {
+        false
+    }
+    #[inline(always)]
+    fn has_odd(&self, _value: Self::Partial) -> bool {
+        false
+    }
     /// The result of a window, and the number of an element. `elements` are those of the window that are not padding, and
     /// `len` those that count.
     fn end(&self, value: Self::Partial, elements: usize, len: usize) -> (T::Precise, Option<usize>);
@@ -34,11 +50,25 @@ pub struct Reduced<R>(pub R);
 impl<R: Reduction<T>, T: Number> Pool<T> for Reduced<R> {
     type Partial = <R::Fold as Fold<T>>::Partial;
     const START: Self::Partial = <Self::Partial as Partial>::START;
+    const HAS_ODD: bool = R::Fold::HAS_ODD;
 
     #[inline(always)]
     fn add(&self, value: Self::Partial, element: T, _: usize) -> Self::Partial {
         let fold = self.0.fold();
         fold.add(value, fold.counts(element))
+    }
+    #[inline(always)]
+    fn add_ordinary(&self, value: Self::Partial, element: T, _: usize) -> Self::Partial {
+        let fold = self.0.fold();
+        fold.add_ordinary(value, fold.counts(element))
+    }
+    #[inline(always)]
+    fn is_odd(&self, element: T) -> bool {
+        self.0.fold().is_odd(element)
+    }
+    #[inline(always)]
+    fn has_odd(&self, value: Self::Partial) -> bool {
+        self.0.fold().has_odd(value)
     }
     #[inline(always)]
     fn end(&self, value: Self::Partial, elements: usize, len: usize) -> (T::Precise, Option<usize>) {
@@ -196,50 +226,77 @@ fn add_strided<P: Pool<T>, S: Stored<T>, T: Number, const STRIDE: usize>(
     let axis = Axis { stride: if STRIDE == 0 { seen.axis.stride } else { STRIDE }, ..*seen.axis };
     for (values, at) in values.as_chunks_mut::<MANY>().0.iter_mut().zip(seen.run.clone().step_by(MANY)) {
         let (some, whole) = seen.some(at);
-        if whole {
-            add_some::<P, S, T, STRIDE, true>(pool, values, axis, some, lines, lookout)?;
-        } else {
-            add_some::<P, S, T, STRIDE, false>(pool, values, axis, some, lines, lookout)?;
+        if !whole {
+            add_some::<P, S, T, STRIDE, false, false>(pool, values, axis, some, lines, lookout)?;
+            continue;
         }
+        if P::HAS_ODD {
+            let mut ordinary = *values;
+            if !add_some::<P, S, T, STRIDE, true, true>(pool, &mut ordinary, axis, some.clone(), lines, lookout)? {
+                *values = ordinary;
+                continue;
+            }
+        }
+        add_some::<P, S, T, STRIDE, true, false>(pool, values, axis, some, lines, lookout)?;
     }
     Ok(())
 }
 
-/// Of some windows, which see an element at each tap if they are `WHOLE`.
+/// Of some windows, which see an element at each tap if they are `WHOLE`; as if nothing were odd if it is `ORDINARY`: returns
+/// whether something is.
 #[inline(always)]
-fn add_some<P: Pool<T>, S: Stored<T>, T: Number, const STRIDE: usize, const WHOLE: bool>(
+fn add_some<P: Pool<T>, S: Stored<T>, T: Number, const STRIDE: usize, const WHOLE: bool, const ORDINARY: bool>(
     pool: &P,
     values: &mut [P::Partial; MANY],
     axis: Axis,
     some: Range<usize>,
     Lines { data, start, lines }: Lines<'_, S>,
     lookout: &mut Lookout<'_>,
-) -> Result<(), Stopped> {
+) -> Result<bool, Stopped> {
     // What one of them sees: those of the last windows start first.
     let all = if WHOLE { 0..axis.kernel } else { axis.taps(some.end - 1).start..axis.taps(some.start).end };
     // A copy stays in registers.
-    let mut held = *values;
-    for line in lines {
-        // Of the first window, which may be before the line.
-        let mut place = (line + some.start * axis.stride + all.start * axis.dilation).wrapping_sub(axis.pad);
+    let (first, mut odd, mut held) = (some.start * axis.stride, [0u32; MANY], *values);
+    for (odd, value) in odd.iter_mut().zip(&held) {
+        *odd = if ORDINARY && pool.has_odd(*value) { !0 } else { 0 };
+    }
+    for lines in lines.chunks(if all.len() > TAPS { 1 } else { LINES }) {
         for part in all.clone().step_by(TAPS) {
             let taps = part..all.end.min(part + TAPS);
-            lookout.after(taps.len() * MANY * size_of::<S>())?;
-            for tap in taps {
-                let numbers = picked::<S, T, STRIDE>(data, place, axis.stride);
-                let positions = if WHOLE { some.clone() } else { axis.positions(tap, &some) };
-                let (first, count) = ((positions.start - some.start) as u32, positions.len() as u32);
-                for (k, (value, number)) in held.iter_mut().zip(numbers).enumerate() {
-                    let at = place.wrapping_add(k * axis.stride).wrapping_sub(start);
-                    let added = pool.add(*value, number, at);
-                    *value = if WHOLE || (k as u32).wrapping_sub(first) < count { added } else { *value };
+            lookout.after(lines.len() * taps.len() * MANY * size_of::<S>())?;
+            for line in lines {
+                // Of the first window, which may be before the line.
+                let mut place = (line + first + taps.start * axis.dilation).wrapping_sub(axis.pad);
+                for tap in taps.clone() {
+                    let numbers = picked::<S, T, STRIDE>(data, place, axis.stride);
+                    let positions = if WHOLE { some.clone() } else { axis.positions(tap, &some) };
+                    let (own, count) = ((positions.start - some.start) as u32, positions.len() as u32);
+                    if ORDINARY {
+                        for (odd, number) in odd.iter_mut().zip(&numbers) {
+                            *odd |= if pool.is_odd(*number) { !0 } else { 0 };
+                        }
+                    }
+                    for (k, (value, number)) in held.iter_mut().zip(numbers).enumerate() {
+                        let at = place.wrapping_add(k * axis.stride).wrapping_sub(start);
+                        *value = if ORDINARY {
+                            pool.add_ordinary(*value, number, at)
+                        } else if WHOLE || (k as u32).wrapping_sub(own) < count {
+                            pool.add(*value, number, at)
+                        } else {
+                            *value
+                        };
+                    }
+                    place = place.wrapping_add(axis.dilation);
                 }
-                place = place.wrapping_add(axis.dilation);
             }
         }
     }
     *values = held;
-    Ok(())
+    let mut some = 0;
+    for odd in &odd {
+        some |= odd;
+    }
+    Ok(some != 0)
 }
 
 /// The elements at a place, and each `stride` on; those that aren't there are zeros.
@@ -271,25 +328,23 @@ fn end_all_body<P: Pool<T>, S: Stored<T::Precise>, T: Number>(
     around: [usize; 2],
     out: &mut [S],
 ) {
-    let [first, _] = seen;
+    let ([first, second], [a, b]) = (seen, around);
+    let counts = |at| [a.saturating_mul(first.axis.taps(at).len()), b.saturating_mul(second.axis.taps(at).len())];
+    let inside = first.inside.start.max(second.inside.start)..first.inside.end.min(second.inside.end);
+    let all = [a.saturating_mul(first.axis.kernel), b.saturating_mul(second.axis.kernel)];
     let starts = first.run.clone().step_by(MANY);
     for ((values, out), at) in values.as_chunks::<MANY>().0.iter().zip(out.chunks_mut(MANY)).zip(starts) {
-        let mut counts = [[0; MANY]; 2];
-        for ((counts, seen), around) in counts.iter_mut().zip(seen).zip(around) {
-            let ((some, whole), inside) = (seen.some(at), seen.inside);
-            *counts = [around.saturating_mul(seen.axis.kernel); MANY];
-            if !whole {
-                let (before, after) = (inside.start.min(some.end), inside.end.max(inside.start).max(some.start));
-                for at in (some.start..before).chain(after..some.end) {
-                    if let Some(count) = counts.get_mut(at - some.start) {
-                        *count = around.saturating_mul(seen.axis.taps(at).len());
-                    }
-                }
+        let mut results = [T::Precise::zeroed(); MANY];
+        if seen.iter().all(|seen| seen.some(at).1) {
+            let [elements, len] = all;
+            for (value, result) in values.iter().zip(&mut results) {
+                (*result, _) = pool.end(*value, elements, len);
             }
-        }
-        let ([elements, lens], mut results) = (counts, [T::Precise::zeroed(); MANY]);
-        for (((value, result), elements), len) in values.iter().zip(&mut results).zip(elements).zip(lens) {
-            (*result, _) = pool.end(*value, elements, len);
+        } else {
+            for ((value, result), at) in values.iter().zip(&mut results).zip(at..first.run.end) {
+                let [elements, len] = if inside.contains(&at) { all } else { counts(at) };
+                (*result, _) = pool.end(*value, elements, len);
+            }
         }
         match out.first_chunk_mut::<MANY>() {
             // They stay in registers.

@@ -28,7 +28,7 @@ fn load(node: &Node<'_>) -> Result<Arc<dyn MatrixProduct>> {
     Ok(Arc::new(Conv { filters: Filters::of(node, [0, 1], Some(2))?, weights, turned }))
 }
 
-/// Filters of a channel from which on a product is faster.
+/// Filters of a channel from which on a product is faster, unless windows have a loop of their own.
 const FILTERS: usize = 4;
 
 impl Conv {
@@ -87,7 +87,8 @@ impl Conv {
     fn compute(&self, call: &Call<'_>, tail: Option<&Tail>) -> Result<Values> {
         let convolution = self.convolution(call)?;
         let Convolution { groups, channels, m, axes, .. } = &convolution;
-        let is_alone = *channels == 1 && *groups > 1 && *m < FILTERS && Alone::<f32>::suits(axes);
+        let suits = *m < FILTERS || *groups > 1 && Alone::<f32>::is_direct(axes);
+        let is_alone = *channels == 1 && suits && Alone::<f32>::suits(axes);
         match call.tensor(0)?.dtype() {
             DType::Float if is_alone => self.alone::<f32>(call, &convolution, tail),
             DType::Double if is_alone => self.alone::<f64>(call, &convolution, tail),
