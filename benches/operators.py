@@ -303,7 +303,25 @@ def others():
     case("SVMRegressor", floats(500, 20), domain=ML, opset=3, kernel_type="RBF", kernel_params=[0.1, 0.0, 0.0], **machine)
 
 
-for group in (elementwise, reductions, windows, images, layouts, indices, products, quantized, others):
+def few():
+    """Short lanes, few of them side by side, and few channels."""
+    for name in "Sum Mean Max Prod L2 LogSum LogSumExp".split():
+        case(f"Reduce{name} of one", np.abs(floats(4096, 1, 64)), constants=[numbers(1)])
+        case(f"Reduce{name} of five", np.abs(floats(50000, 5)), constants=[numbers(1)])
+        case(f"Reduce{name} of five, two side by side", np.abs(floats(25000, 5, 2)), constants=[numbers(1)])
+    x = floats(25000, 5, 2)
+    for name in "ArgMax Softmax LogSoftmax Hardmax LpNormalization".split():
+        case(f"{name} of five, two side by side", x, axis=1)
+    case("CumSum of five, two side by side", x, constants=[np.int64(1)])
+    for channels in (3, 8):
+        image = floats(8, channels, 64, 64)
+        for name in ("MaxPool", "AveragePool"):
+            case(f"{name} of {channels} channels", image, kernel_shape=[3, 3])
+    case("MaxPool of one channel", floats(1, 1, 480, 640), kernel_shape=[9, 9], pads=[4] * 4)
+    case("Conv of four filters for each channel", floats(1, 64, 56, 56), constants=[floats(256, 1, 3, 3)], group=64)
+
+
+for group in (elementwise, reductions, windows, images, layouts, indices, products, quantized, others, few):
     group()
 
 if __name__ == "__main__":
