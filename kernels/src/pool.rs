@@ -129,6 +129,9 @@ pub fn pool<P: Pool<T>, S: Stored<T> + Stored<T::Precise>, T: Number>(
     let inside = [windows, counted].map(|windows| windows.last().inside(&(0..windows.last().output)));
     windows.runs(RUN, outs, sizes, resources, &|run, [out, places]| {
         let (start, mut lookout) = (run.plane * input, resources.lookout());
+        if data.len() < start + input {
+            return Err(Stopped::Misfit);
+        }
         let (mut values, count) = ([P::START; RUN], run.along.len());
         let [seen, counts] = [(windows, &inside[0]), (counted, &inside[1])].map(|(windows, inside)| Seen {
             axis: windows.last(),
@@ -139,12 +142,18 @@ pub fn pool<P: Pool<T>, S: Stored<T> + Stored<T::Precise>, T: Number>(
         run.lines(|line| {
             lines.push(start + line);
             if lines.len() == LINES {
-                add_lines::<P, S, T>(pool, &mut values, seen, Lines { data, start, lines: &lines }, &mut lookout)?;
+                add_lines::<P, S, T>(
+                    pool,
+                    &mut values,
+                    seen,
+                    Lines { data, plane: start, lines: &lines },
+                    &mut lookout,
+                )?;
                 lines.clear();
             }
             Ok(())
         })?;
-        add_lines::<P, S, T>(pool, &mut values, seen, Lines { data, start, lines: &lines }, &mut lookout)?;
+        add_lines::<P, S, T>(pool, &mut values, seen, Lines { data, plane: start, lines: &lines }, &mut lookout)?;
         let around = [windows, counted].map(|windows| run.around(windows));
         end_all::<P, S, T>(pool, &values, [seen, counts], around, cast_slice_mut(out));
         for (value, to) in values.iter().take(count).zip(cast_slice_mut::<_, i64>(places)) {
@@ -180,7 +189,7 @@ impl Seen<'_> {
 struct Lines<'a, S> {
     data: &'a [S],
     /// The number of the first element of the plane, and of lines.
-    start: usize,
+    plane: usize,
     lines: &'a [usize],
 }
 
@@ -250,7 +259,7 @@ fn add_some<P: Pool<T>, S: Stored<T>, T: Number, const STRIDE: usize, const WHOL
     values: &mut [P::Partial; MANY],
     axis: Axis,
     some: Range<usize>,
-    Lines { data, start, lines }: Lines<'_, S>,
+    Lines { data, plane, lines }: Lines<'_, S>,
     lookout: &mut Lookout<'_>,
 ) -> Result<bool, Stopped> {
     // What one of them sees: those of the last windows start first.
@@ -266,7 +275,8 @@ fn add_some<P: Pool<T>, S: Stored<T>, T: Number, const STRIDE: usize, const WHOL
             lookout.after(lines.len() * taps.len() * MANY * size_of::<S>())?;
             for line in lines {
                 // Of the first window, which may be before the line.
-                let mut place = (line + first + taps.start * axis.dilation).wrapping_sub(axis.pad);
+                let start = first.wrapping_add(taps.start * axis.dilation).wrapping_sub(axis.pad);
+                let mut place = line.wrapping_add(start);
                 for tap in taps.clone() {
                     let numbers = picked::<S, T, STRIDE>(data, place, axis.stride);
                     let positions = if WHOLE { some.clone() } else { axis.positions(tap, &some) };
@@ -277,7 +287,7 @@ fn add_some<P: Pool<T>, S: Stored<T>, T: Number, const STRIDE: usize, const WHOL
                         }
                     }
                     for (k, (value, number)) in held.iter_mut().zip(numbers).enumerate() {
-                        let at = place.wrapping_add(k * axis.stride).wrapping_sub(start);
+                        let at = place.wrapping_add(k.wrapping_mul(axis.stride)).wrapping_sub(plane);
                         *value = if ORDINARY {
                             pool.add_ordinary(*value, number, at)
                         } else if WHOLE || (k as u32).wrapping_sub(own) < count {
@@ -306,7 +316,9 @@ fn picked<S: Stored<T>, T: Number, const STRIDE: usize>(data: &[S], place: usize
     let picked = match (STRIDE, elements.first_chunk::<MANY>(), elements.as_chunks::<2>().0.first_chunk::<MANY>()) {
         (1, Some(elements), _) => *elements,
         (2, _, Some(pairs)) => pairs.map(|[element, _]| element),
-        _ => std::array::from_fn(|k| data.get(place.wrapping_add(k * stride)).copied().unwrap_or(S::zeroed())),
+        _ => std::array::from_fn(|k| {
+            data.get(place.wrapping_add(k.wrapping_mul(stride))).copied().unwrap_or(S::zeroed())
+        }),
     };
     let mut numbers = [T::ZERO; MANY];
     S::load(&picked, &mut numbers);
@@ -456,7 +468,7 @@ mod tests {
 
     #[test]
     fn windows_of_all_kinds() {
-        let cases: [&[Axis]; 11] = [
+        let cases: [&[Axis]; 12] = [
             &[],
             &[axis(5, 5, 1, 1, 1, 0)],
             &[axis(7, 3, 3, 2, 1, 0)],
@@ -469,6 +481,8 @@ mod tests {
             &[axis(9, 4, 3, 2, 2, 1), axis(8, 5, 2, 1, 3, 0)],
             &[axis(4, 4, 3, 1, 1, 1), axis(3, 2, 2, 2, 1, 1), axis(5, 3, 3, 1, 2, 1)],
             &[axis(2, 2, 2, 1, 1, 1), axis(2, 1, 2, 1, 1, 0), axis(3, 3, 1, 1, 1, 0), axis(4, 2, 3, 2, 1, 1)],
+            // Windows that no number of elements separates.
+            &[axis(5, 1, 2, usize::MAX / 2, 1, 0)],
             // Longer than a run.
             &[axis(3, 3, 3, 1, 1, 1), axis(150, 150, 3, 1, 1, 1)],
             &[axis(3, 3, 2, 1, 1, 1), axis(300, 100, 4, 3, 1, 1)],

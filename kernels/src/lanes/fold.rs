@@ -77,6 +77,13 @@ pub(super) struct Rows<'a, T> {
     pub(super) width: usize,
 }
 
+impl<'a, T> Rows<'a, T> {
+    /// Rows one behind the other.
+    pub(super) fn dense(elements: &'a [T], count: usize, width: usize) -> Rows<'a, T> {
+        Rows { elements, step: width, count, width }
+    }
+}
+
 /// Number of partial values.
 pub(super) const PARTIALS: usize = 32;
 

@@ -147,7 +147,7 @@ pub(super) fn values<R: Reduction<T>, T: Number>(
     if (1..=SHORT).contains(&len) {
         let (mut rows, mut partials) = ([T::ZERO; SHORT * TOGETHER], [PartialOf::<R, T>::START; TOGETHER]);
         turn(lanes, len, &mut rows, TOGETHER, len, values.len(), &mut Lookout::new(stop))?;
-        fold.values_of_rows(&mut partials, Rows { elements: &rows, step: TOGETHER, count: len, width: TOGETHER });
+        fold.values_of_rows(&mut partials, Rows::dense(&rows, len, TOGETHER));
         end_all::<T, R>(reduction, &partials, len, values);
         return Ok(());
     }
@@ -217,7 +217,7 @@ fn short_lanes<T: Number, P: Partial>(
         short.bring(&mut few, &mut many, count, false, &mut lookout)?;
         let width = Short::width(count);
         let values = values.get_mut(..width).ok_or(Stopped::Misfit)?;
-        loops.values_of_rows(values, Rows { elements: &many, step: width, count: short.len, width });
+        loops.values_of_rows(values, Rows::dense(&many, short.len, width));
         let results = results.get_mut(..count).ok_or(Stopped::Misfit)?;
         reducer.ends.end(values, short.len, results);
         to.store(results, out);

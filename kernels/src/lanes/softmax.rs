@@ -1,7 +1,7 @@
 //! Softmax and its relatives. They subtract the greatest element first, which changes nothing but keeps exponentials
 //! finite. Exponentials are added up as [`super::reductions`] says.
 
-use super::fold::{ABREAST, Rows, fold_lanes, fold_rows};
+use super::fold::{ABREAST, LoopsOfRows, Rows, fold_lanes, fold_rows};
 use super::reduce::{BETWEEN_LOOKS, Parts, TOGETHER, between_looks, looking_every};
 use super::reductions::Added;
 use super::short::SHORT;
@@ -11,7 +11,8 @@ use super::{Floating, Fold, Map, MapSome, Measure, Number};
 use crate::cpu::for_each_level;
 use crate::functions::{exp, exp_below_all, exp_below_in_place, exp_in_place, log};
 use crate::lookout::look;
-use crate::{Stop, Stopped};
+use crate::permute::turn;
+use crate::{Lookout, Stop, Stopped};
 use std::marker::PhantomData;
 
 macro_rules! maps {
@@ -269,24 +270,27 @@ impl Measure<f64> for LogSumExp {
     }
 }
 
+fn log_sums<P: Total<f64>>(len: usize, lanes: &[f64], logs: &mut [f64], stop: Option<&Stop>) -> Result<(), Stopped> {
+    if !(1..=SHORT).contains(&len) {
+        return log_sums_of_any::<P>(len, lanes, logs, stop);
+    }
+    let mut some = lanes.chunks(TOGETHER * len).zip(logs.chunks_mut(TOGETHER));
+    some.try_for_each(|(lanes, logs)| log_sums_of_short::<P>(len, lanes, logs, stop))
+}
+
 for_each_level! {
-    fn log_sums<P: Total<f64>>(len: usize, lanes: &[f64], logs: &mut [f64], stop: Option<&Stop>) -> Result<(), Stopped>
-        = log_sums_body::<P>;
+    /// Of lanes one by one.
+    fn log_sums_of_any<P: Total<f64>>(len: usize, lanes: &[f64], logs: &mut [f64], stop: Option<&Stop>) -> Result<(), Stopped>
+        = log_sums_of_any_body::<P>;
 }
 
 #[inline(always)]
-fn log_sums_body<P: Total<f64>>(
+fn log_sums_of_any_body<P: Total<f64>>(
     len: usize,
     lanes: &[f64],
     logs: &mut [f64],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
-    if (1..=SHORT).contains(&len) {
-        for (lanes, logs) in lanes.chunks(TOGETHER * len).zip(logs.chunks_mut(TOGETHER)) {
-            log_sums_of_short::<P>(len, lanes, logs, stop)?;
-        }
-        return Ok(());
-    }
     for (k, log_sum) in logs.iter_mut().enumerate() {
         let lane = lanes.get(k * len..(k + 1) * len).unwrap_or(&[]);
         let [max] = peaks(len, lane, stop)?;
@@ -297,30 +301,48 @@ fn log_sums_body<P: Total<f64>>(
     Ok(())
 }
 
-/// Of at most [`TOGETHER`] lanes of at most [`SHORT`] elements: exponentials are computed wherever lanes end.
-#[inline(always)]
+/// Of at most [`TOGETHER`] lanes of at most [`SHORT`] elements, which are brought side by side.
 fn log_sums_of_short<P: Total<f64>>(
     len: usize,
     lanes: &[f64],
     logs: &mut [f64],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
-    let (mut peaks, mut room) = (peaks::<f64, TOGETHER>(len, lanes, stop)?, [0.0; SHORT * TOGETHER]);
-    let exponentials = room.get_mut(..lanes.len()).ok_or(Stopped::Misfit)?;
-    for ((lane, max), to) in lanes.chunks_exact(len).zip(&mut peaks).zip(exponentials.chunks_exact_mut(len)) {
-        *max = if max.is_finite() { *max } else { 0.0 };
-        for (to, x) in to.iter_mut().zip(lane) {
-            *to = x - *max;
+    let (mut elements, mut peaks, mut sums) =
+        ([0.0; SHORT * TOGETHER], [Greatest::START; TOGETHER], [P::START; TOGETHER]);
+    turn(lanes, len, &mut elements, TOGETHER, len, logs.len(), &mut Lookout::new(stop))?;
+    Peak.values_of_rows(&mut peaks, Rows::dense(&elements, len, TOGETHER));
+    let peaks = peaks.map(|Greatest(max): Greatest<f64>| if max.is_finite() { max } else { 0.0 });
+    exp_below(elements.get_mut(..len * TOGETHER).unwrap_or(&mut []), &peaks);
+    Added::<P>(PhantomData).values_of_rows(&mut sums, Rows::dense(&elements, len, TOGETHER));
+    logarithms(&sums, &peaks, logs);
+    Ok(())
+}
+
+for_each_level! {
+    /// The exponentials of rows, less what is given for each column.
+    fn exp_below<>(rows: &mut [f64], less: &[f64; TOGETHER]) -> () = exp_below_body;
+}
+
+#[inline(always)]
+fn exp_below_body(rows: &mut [f64], less: &[f64; TOGETHER]) {
+    for row in rows.as_chunks_mut::<TOGETHER>().0 {
+        for (x, less) in row.iter_mut().zip(less) {
+            *x = exp(*x - less);
         }
     }
-    for x in &mut *exponentials {
-        *x = exp(*x);
+}
+
+for_each_level! {
+    /// The logarithms of sums, and what is added to each.
+    fn logarithms<P: Total<f64>>(sums: &[P], more: &[f64], logs: &mut [f64]) -> () = logarithms_body::<P>;
+}
+
+#[inline(always)]
+fn logarithms_body<P: Total<f64>>(sums: &[P], more: &[f64], logs: &mut [f64]) {
+    for ((to, sum), more) in logs.iter_mut().zip(sums).zip(more) {
+        *to = log(sum.value()) + more;
     }
-    let sums: [P; TOGETHER] = fold_lanes(&Added::<P>(PhantomData), len, exponentials, stop)?;
-    for ((log_sum, sum), max) in logs.iter_mut().zip(&sums).zip(&peaks) {
-        *log_sum = log(sum.value()) + max;
-    }
-    Ok(())
 }
 
 /// The greatest element, whether there is NaN or not: that shows in the sum.
