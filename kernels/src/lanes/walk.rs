@@ -1,8 +1,7 @@
 //! Brings lanes as slices: as they are, or collected in scratch memory.
 
-use super::fold::ABREAST;
 use super::reduce::{BETWEEN_LOOKS, TOGETHER, between_looks};
-use super::short::{ROOM, Short};
+use super::short::{Short, map_short, measure_short};
 use super::stored::{Elements, Storage};
 use super::{Lanes, Number, Stored};
 use crate::cpu::for_each_level;
@@ -227,41 +226,6 @@ fn measure_part<T: Number, V: Pod>(
     Ok(())
 }
 
-/// As [`measure_part`], of short lanes.
-fn measure_short<T: Number, V: Pod>(
-    measure: &dyn Measure<T, Value = V>,
-    data: Elements<'_, T>,
-    short: Short,
-    first: usize,
-    to: Storage<V>,
-    mut out: &mut [u8],
-    stop: Option<&Stop>,
-) -> Result<(), Stopped> {
-    let (len, mut lookout) = (short.len, Lookout::new(stop));
-    let (mut few, mut many, mut values) = ([T::ZERO; ROOM], [T::ZERO; ROOM], [V::zeroed(); ABREAST]);
-    // Of the first lanes that are side by side, some may be before the first one here.
-    let mut before = first % short.abreast;
-    let mut next = first - before;
-    while !out.is_empty() {
-        let count = short.together().min((before + out.len() / to.size).next_multiple_of(short.abreast));
-        data.range(next * len..(next + count) * len).load(&mut few);
-        short.bring(&mut few, &mut many, count, false, &mut lookout)?;
-        let (width, some) = (Short::width(count), values.get_mut(..count).ok_or(Stopped::Misfit)?);
-        if let Some(outcome) = measure.across(width, len, &many, some, stop) {
-            outcome?;
-        } else {
-            turn(&many, width, &mut few, len, count, len, &mut lookout)?;
-            for (lanes, values) in few.chunks(GROUP * len).zip(some.chunks_mut(GROUP)) {
-                measure.each(len, lanes.get(..values.len() * len).ok_or(Stopped::Misfit)?, values, stop)?;
-            }
-        }
-        let (now, rest) = out.split_at_mut(out.len().min((count - before) * to.size));
-        to.store(some.get(before..before + now.len() / to.size).ok_or(Stopped::Misfit)?, now);
-        (next, before, out) = (next + count, 0, rest);
-    }
-    Ok(())
-}
-
 /// As [`measure_part`], if the lanes and their values can stay where they are.
 fn measure_across<T: Number, V: Pod>(
     measure: &dyn Measure<T, Value = V>,
@@ -332,41 +296,6 @@ fn map_part<T: Number>(
                 done = 0;
             }
         }
-    }
-    Ok(())
-}
-
-/// As [`map_part`], of short lanes.
-fn map_short<T: Number>(
-    map: &dyn Map<T>,
-    data: Elements<'_, T>,
-    short: Short,
-    to: Storage<T>,
-    out: &mut [u8],
-    stop: Option<&Stop>,
-) -> Result<(), Stopped> {
-    let (len, mut lookout) = (short.len, Lookout::new(stop));
-    let (mut few, mut many) = (&mut [T::ZERO; ROOM], &mut [T::ZERO; ROOM]);
-    let elements = short.together() * len;
-    for (k, out) in out.chunks_mut(elements * to.size).enumerate() {
-        let (first, count) = (k * elements, out.len() / to.size / len);
-        data.range(first..first + count * len).load(few);
-        short.bring(few, many, count, false, &mut lookout)?;
-        let width = Short::width(count);
-        let (rows, results) = (many.get(..width * len), few.get_mut(..width * len));
-        let (rows, results) = rows.zip(results).ok_or(Stopped::Misfit)?;
-        if let Some(outcome) = map.across(width, len, rows, results, stop) {
-            outcome?;
-        } else {
-            turn(rows, width, results, len, count, len, &mut lookout)?;
-            let (lanes, results) = (few.get(..count * len), many.get_mut(..count * len));
-            let (lanes, results) = lanes.zip(results).ok_or(Stopped::Misfit)?;
-            map.each(len, lanes, results, stop)?;
-            turn(results, len, few, width, len, count, &mut lookout)?;
-        }
-        std::mem::swap(&mut few, &mut many);
-        short.bring(few, many, count, true, &mut lookout)?;
-        to.store(few.get(..count * len).ok_or(Stopped::Misfit)?, out);
     }
     Ok(())
 }
