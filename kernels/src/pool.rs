@@ -175,12 +175,16 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The windows of a run that are computed together, from one on, and whether each of them sees an element at each tap.
+    /// The windows of a run that are computed together, from one on.
     #[inline(always)]
-    fn some(&self, at: usize) -> (Range<usize>, bool) {
-        let some = at..self.run.end.min(at + MANY);
-        let whole = self.inside.start <= some.start && some.end <= self.inside.end;
-        (some, whole)
+    fn some(&self, at: usize) -> Range<usize> {
+        at..self.run.end.min(at + MANY)
+    }
+
+    /// Whether each of some windows sees an element at each tap.
+    #[inline(always)]
+    fn is_whole(&self, some: &Range<usize>) -> bool {
+        self.inside.start <= some.start && some.end <= self.inside.end
     }
 }
 
@@ -199,6 +203,7 @@ const TAPS: usize = 1 << 10;
 
 /// Windows that are computed at once.
 const MANY: usize = 16;
+const GROUPS: usize = RUN / MANY;
 
 for_each_level! {
     /// Adds the elements of lines to the values of windows; those behind the run become anything.
@@ -233,68 +238,86 @@ fn add_strided<P: Pool<T>, S: Stored<T>, T: Number, const STRIDE: usize>(
     lookout: &mut Lookout<'_>,
 ) -> Result<(), Stopped> {
     let axis = Axis { stride: if STRIDE == 0 { seen.axis.stride } else { STRIDE }, ..*seen.axis };
-    for (values, at) in values.as_chunks_mut::<MANY>().0.iter_mut().zip(seen.run.clone().step_by(MANY)) {
-        let (some, whole) = seen.some(at);
-        if !whole {
-            add_some::<P, S, T, STRIDE, false, false>(pool, values, axis, some, lines, lookout)?;
-            continue;
+    let all = values.as_chunks_mut::<MANY>().0;
+    // What is done for a tap is done once for many neighbours.
+    if let (1, Some(all)) = (STRIDE, all.first_chunk_mut::<GROUPS>())
+        && seen.run.len() > MANY
+        && seen.is_whole(seen.run)
+    {
+        return add_whole::<P, S, T, STRIDE, GROUPS>(pool, all, axis, seen.run.clone(), lines, lookout);
+    }
+    for (values, at) in all.iter_mut().zip(seen.run.clone().step_by(MANY)) {
+        let (some, values) = (seen.some(at), std::array::from_mut(values));
+        if seen.is_whole(&some) {
+            add_whole::<P, S, T, STRIDE, 1>(pool, values, axis, some, lines, lookout)?;
+        } else {
+            let [values] = values;
+            add_edge::<P, S, T, STRIDE>(pool, values, axis, some, lines, lookout)?;
         }
-        if P::HAS_ODD {
-            let mut ordinary = *values;
-            if !add_some::<P, S, T, STRIDE, true, true>(pool, &mut ordinary, axis, some.clone(), lines, lookout)? {
-                *values = ordinary;
-                continue;
-            }
-        }
-        add_some::<P, S, T, STRIDE, true, false>(pool, values, axis, some, lines, lookout)?;
     }
     Ok(())
 }
 
-/// Of some windows, which see an element at each tap if they are `WHOLE`; as if nothing were odd if it is `ORDINARY`: returns
-/// whether something is.
+/// Of windows that see an element at each tap.
 #[inline(always)]
-fn add_some<P: Pool<T>, S: Stored<T>, T: Number, const STRIDE: usize, const WHOLE: bool, const ORDINARY: bool>(
+fn add_whole<P: Pool<T>, S: Stored<T>, T: Number, const STRIDE: usize, const G: usize>(
     pool: &P,
-    values: &mut [P::Partial; MANY],
+    values: &mut [[P::Partial; MANY]; G],
     axis: Axis,
     some: Range<usize>,
+    lines: Lines<'_, S>,
+    lookout: &mut Lookout<'_>,
+) -> Result<(), Stopped> {
+    let first = (some.start * axis.stride).wrapping_sub(axis.pad);
+    if P::HAS_ODD {
+        let mut ordinary = *values;
+        if !add_groups::<P, S, T, STRIDE, G, true>(pool, &mut ordinary, axis, first, lines, lookout)? {
+            *values = ordinary;
+            return Ok(());
+        }
+    }
+    add_groups::<P, S, T, STRIDE, G, false>(pool, values, axis, first, lines, lookout)?;
+    Ok(())
+}
+
+/// As [`add_whole`], from the element `first` of lines on; as if nothing were odd if it is `ORDINARY`: returns whether something
+/// is.
+#[inline(always)]
+fn add_groups<P: Pool<T>, S: Stored<T>, T: Number, const STRIDE: usize, const G: usize, const ORDINARY: bool>(
+    pool: &P,
+    values: &mut [[P::Partial; MANY]; G],
+    axis: Axis,
+    first: usize,
     Lines { data, plane, lines }: Lines<'_, S>,
     lookout: &mut Lookout<'_>,
 ) -> Result<bool, Stopped> {
-    // What one of them sees: those of the last windows start first.
-    let all = if WHOLE { 0..axis.kernel } else { axis.taps(some.end - 1).start..axis.taps(some.start).end };
     // A copy stays in registers.
-    let (first, mut odd, mut held) = (some.start * axis.stride, [0u32; MANY], *values);
-    for (odd, value) in odd.iter_mut().zip(&held) {
-        *odd = if ORDINARY && pool.has_odd(*value) { !0 } else { 0 };
+    let (mut odd, mut held) = ([0u32; MANY], *values);
+    for values in &held {
+        for (odd, value) in odd.iter_mut().zip(values) {
+            *odd |= if ORDINARY && pool.has_odd(*value) { !0 } else { 0 };
+        }
     }
-    for lines in lines.chunks(if all.len() > TAPS { 1 } else { LINES }) {
-        for part in all.clone().step_by(TAPS) {
-            let taps = part..all.end.min(part + TAPS);
-            lookout.after(lines.len() * taps.len() * MANY * size_of::<S>())?;
+    for lines in lines.chunks(if axis.kernel > TAPS { 1 } else { LINES }) {
+        for part in (0..axis.kernel).step_by(TAPS) {
+            let taps = part..axis.kernel.min(part + TAPS);
+            lookout.after(lines.len() * taps.len() * G * MANY * size_of::<S>())?;
             for line in lines {
-                // Of the first window, which may be before the line.
-                let start = first.wrapping_add(taps.start * axis.dilation).wrapping_sub(axis.pad);
-                let mut place = line.wrapping_add(start);
-                for tap in taps.clone() {
-                    let numbers = picked::<S, T, STRIDE>(data, place, axis.stride);
-                    let positions = if WHOLE { some.clone() } else { axis.positions(tap, &some) };
-                    let (own, count) = ((positions.start - some.start) as u32, positions.len() as u32);
-                    if ORDINARY {
-                        for (odd, number) in odd.iter_mut().zip(&numbers) {
-                            *odd |= if pool.is_odd(*number) { !0 } else { 0 };
+                let mut place = line.wrapping_add(first).wrapping_add(taps.start * axis.dilation);
+                for _ in taps.clone() {
+                    for (g, held) in held.iter_mut().enumerate() {
+                        let place = place.wrapping_add(g * MANY * STRIDE);
+                        let numbers = picked::<S, T, STRIDE>(data, place, axis.stride);
+                        if ORDINARY {
+                            for (odd, number) in odd.iter_mut().zip(&numbers) {
+                                *odd |= if pool.is_odd(*number) { !0 } else { 0 };
+                            }
                         }
-                    }
-                    for (k, (value, number)) in held.iter_mut().zip(numbers).enumerate() {
-                        let at = place.wrapping_add(k.wrapping_mul(axis.stride)).wrapping_sub(plane);
-                        *value = if ORDINARY {
-                            pool.add_ordinary(*value, number, at)
-                        } else if WHOLE || (k as u32).wrapping_sub(own) < count {
-                            pool.add(*value, number, at)
-                        } else {
-                            *value
-                        };
+                        for (k, (value, number)) in held.iter_mut().zip(numbers).enumerate() {
+                            let at = place.wrapping_add(k.wrapping_mul(axis.stride)).wrapping_sub(plane);
+                            let add = if ORDINARY { P::add_ordinary } else { P::add };
+                            *value = add(pool, *value, number, at);
+                        }
                     }
                     place = place.wrapping_add(axis.dilation);
                 }
@@ -307,6 +330,41 @@ fn add_some<P: Pool<T>, S: Stored<T>, T: Number, const STRIDE: usize, const WHOL
         some |= odd;
     }
     Ok(some != 0)
+}
+
+/// Of windows some of which see no element at some taps.
+#[inline(always)]
+fn add_edge<P: Pool<T>, S: Stored<T>, T: Number, const STRIDE: usize>(
+    pool: &P,
+    values: &mut [P::Partial; MANY],
+    axis: Axis,
+    some: Range<usize>,
+    Lines { data, plane, lines }: Lines<'_, S>,
+    lookout: &mut Lookout<'_>,
+) -> Result<(), Stopped> {
+    // What one of them sees: those of the last windows start first.
+    let all = axis.taps(some.end - 1).start..axis.taps(some.start).end;
+    let mut held = *values;
+    for line in lines {
+        for part in all.clone().step_by(TAPS) {
+            let taps = part..all.end.min(part + TAPS);
+            lookout.after(taps.len() * MANY * size_of::<S>())?;
+            for tap in taps {
+                // Of the first window, which may be before the line.
+                let first = (some.start * axis.stride).wrapping_add(tap * axis.dilation).wrapping_sub(axis.pad);
+                let (place, positions) = (line.wrapping_add(first), axis.positions(tap, &some));
+                let numbers = picked::<S, T, STRIDE>(data, place, axis.stride);
+                let (own, count) = ((positions.start - some.start) as u32, positions.len() as u32);
+                for (k, (value, number)) in held.iter_mut().zip(numbers).enumerate() {
+                    let at = place.wrapping_add(k.wrapping_mul(axis.stride)).wrapping_sub(plane);
+                    let added = pool.add(*value, number, at);
+                    *value = if (k as u32).wrapping_sub(own) < count { added } else { *value };
+                }
+            }
+        }
+    }
+    *values = held;
+    Ok(())
 }
 
 /// The elements at a place, and each `stride` on; those that aren't there are zeros.
@@ -347,7 +405,7 @@ fn end_all_body<P: Pool<T>, S: Stored<T::Precise>, T: Number>(
     let starts = first.run.clone().step_by(MANY);
     for ((values, out), at) in values.as_chunks::<MANY>().0.iter().zip(out.chunks_mut(MANY)).zip(starts) {
         let mut results = [T::Precise::zeroed(); MANY];
-        if seen.iter().all(|seen| seen.some(at).1) {
+        if seen.iter().all(|seen| seen.is_whole(&seen.some(at))) {
             let [elements, len] = all;
             for (value, result) in values.iter().zip(&mut results) {
                 (*result, _) = pool.end(*value, elements, len);
