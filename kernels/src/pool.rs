@@ -138,22 +138,19 @@ pub fn pool<P: Pool<T>, S: Stored<T> + Stored<T::Precise>, T: Number>(
             run: &run.along,
             inside,
         });
+        let mut add = |lines: &[usize]| {
+            add_lines::<P, S, T>(pool, &mut values, seen, Lines { data, plane: start, lines }, &mut lookout)
+        };
         let mut lines = SmallVec::<[usize; LINES]>::new();
         run.lines(|line| {
             lines.push(start + line);
             if lines.len() == LINES {
-                add_lines::<P, S, T>(
-                    pool,
-                    &mut values,
-                    seen,
-                    Lines { data, plane: start, lines: &lines },
-                    &mut lookout,
-                )?;
+                add(&lines)?;
                 lines.clear();
             }
             Ok(())
         })?;
-        add_lines::<P, S, T>(pool, &mut values, seen, Lines { data, plane: start, lines: &lines }, &mut lookout)?;
+        add(&lines)?;
         let around = [windows, counted].map(|windows| run.around(windows));
         end_all::<P, S, T>(pool, &values, [seen, counts], around, cast_slice_mut(out));
         for (value, to) in values.iter().take(count).zip(cast_slice_mut::<_, i64>(places)) {

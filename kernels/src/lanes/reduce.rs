@@ -176,6 +176,7 @@ fn reduce_by<T: Number, P: Partial>(
     out: &mut [u8],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
+    // Lanes of single elements are side by side as they are.
     if let Some(short) = Short::of(lanes).filter(|short| short.len > 1) {
         let together = short.together();
         return parallel::split_by(out, together * to.size, lanes.len, resources, |first, out| {

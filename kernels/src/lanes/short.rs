@@ -45,7 +45,7 @@ impl Short {
         count.next_multiple_of(NARROW)
     }
 
-    /// Brings `count` lanes from `few` side by side to rows of `many`, or back.
+    /// Brings `count` lanes from `few` side by side to rows of `many`; or back, where several were side by side before.
     pub(super) fn bring<T: Number>(
         self,
         few: &mut [T; ROOM],
@@ -56,7 +56,6 @@ impl Short {
     ) -> Result<(), Stopped> {
         let (len, width) = (self.len, Short::width(count));
         match self.abreast {
-            1 if back => return turn(many, width, few, len, count, len, lookout),
             1 => return turn(few, len, many, width, len, count, lookout),
             2 => self.bring_rows::<T, 2>(few, many, count, back),
             3 => self.bring_rows::<T, 3>(few, many, count, back),
@@ -114,12 +113,19 @@ pub(super) fn measure_short<T: Number, V: Pod>(
     while !out.is_empty() {
         let count = short.together().min((before + out.len() / to.size).next_multiple_of(short.abreast));
         data.range(next * len..(next + count) * len).load(&mut few);
-        short.bring(&mut few, &mut many, count, false, &mut lookout)?;
         let (width, some) = (Short::width(count), values.get_mut(..count).ok_or(Stopped::Misfit)?);
-        if let Some(outcome) = measure.across(width, len, &many, some, stop) {
+        let mut across = None;
+        lookout.after(count * len * size_of::<T>())?;
+        if short.abreast > 1 {
+            short.bring(&mut few, &mut many, count, false, &mut lookout)?;
+            across = measure.across(width, len, &many, some, stop);
+            if across.is_none() {
+                turn(&many, width, &mut few, len, count, len, &mut lookout)?;
+            }
+        }
+        if let Some(outcome) = across {
             outcome?;
         } else {
-            turn(&many, width, &mut few, len, count, len, &mut lookout)?;
             for (lanes, values) in few.chunks(GROUP * len).zip(some.chunks_mut(GROUP)) {
                 measure.each(len, lanes.get(..values.len() * len).ok_or(Stopped::Misfit)?, values, stop)?;
             }
@@ -146,6 +152,14 @@ pub(super) fn map_short<T: Number>(
     for (k, out) in out.chunks_mut(elements * to.size).enumerate() {
         let (first, count) = (k * elements, out.len() / to.size / len);
         data.range(first..first + count * len).load(few);
+        lookout.after(count * len * size_of::<T>())?;
+        if short.abreast == 1 {
+            let (lanes, results) = (few.get(..count * len), many.get_mut(..count * len));
+            let (lanes, results) = lanes.zip(results).ok_or(Stopped::Misfit)?;
+            map.each(len, lanes, results, stop)?;
+            to.store(results, out);
+            continue;
+        }
         short.bring(few, many, count, false, &mut lookout)?;
         let width = Short::width(count);
         let (rows, results) = (many.get(..width * len), few.get_mut(..width * len));

@@ -666,45 +666,33 @@ fn check_short(shape: [usize; 3], resources: Resources<'_>) {
     let data: Vec<f32> = (0..shape.iter().product()).map(|k: usize| ((k * 7919) % 1013) as f32 / 7.0 - 50.0).collect();
     let halves: Vec<bf16> = data.iter().map(|x| bf16::from_f32(*x)).collect();
     macro_rules! reduced {
-        ($($reduction:expr),*) => {$(
-            let of = |data: &[f32], lanes: &Lanes, resources| {
-                let mut out = vec![0f32; lanes.count];
-                reduce::<_, f32, f32>(&$reduction, data, lanes, &mut out, resources).unwrap();
+        ($data:expr, $of:ty: $($reduction:expr),*) => {$(
+            let of = |data: &[$of], lanes: &Lanes, resources| {
+                let mut out = vec![<$of>::zeroed(); lanes.count];
+                reduce::<_, $of, f32>(&$reduction, data, lanes, &mut out, resources).unwrap();
                 out
             };
-            let want = each(&data, shape, |lane, lanes| of(lane, lanes, ALONE));
-            same(&of(&data, &lanes, resources), &want, &format!("{shape:?} {:?}", $reduction));
-            let of = |data: &[bf16], lanes: &Lanes, resources| {
-                let mut out = vec![bf16::ZERO; lanes.count];
-                reduce::<_, bf16, f32>(&$reduction, data, lanes, &mut out, resources).unwrap();
-                out
-            };
-            let want = each(&halves, shape, |lane, lanes| of(lane, lanes, ALONE));
-            same(&of(&halves, &lanes, resources), &want, &format!("{shape:?} {:?} of halves", $reduction));
+            let want = each($data, shape, |lane, lanes| of(lane, lanes, ALONE));
+            same(&of($data, &lanes, resources), &want, &format!("{shape:?} {:?}", $reduction));
         )*};
     }
-    reduced!(Sum, Prod, LogSum, <f32 as Ordered<f32>>::extreme::<true>());
+    reduced!(&data, f32: Sum, Prod, LogSum, <f32 as Ordered<f32>>::extreme::<true>());
+    reduced!(&halves, bf16: Sum, Prod, LogSum, <f32 as Ordered<f32>>::extreme::<true>());
     macro_rules! mapped {
-        ($($map:expr),*) => {$(
-            let of = |data: &[bf16], lanes: &Lanes, resources| {
-                let mut scratch = vec![0f32; lanes.scratch_to_map::<bf16, f32>(3)];
-                let mut out = vec![bf16::ZERO; data.len()];
-                map::<_, bf16, f32>(&$map, data, lanes, &mut scratch, &mut out, resources).unwrap();
+        ($data:expr, $of:ty: $($map:expr),*) => {$(
+            let of = |data: &[$of], lanes: &Lanes, resources| {
+                let mut scratch = vec![0f32; lanes.scratch_to_map::<$of, f32>(3)];
+                let mut out = vec![<$of>::zeroed(); data.len()];
+                map::<_, $of, f32>(&$map, data, lanes, &mut scratch, &mut out, resources).unwrap();
                 out
             };
-            let want = each(&halves, shape, |lane, lanes| of(lane, lanes, ALONE));
-            same(&of(&halves, &lanes, resources), &want, &format!("{shape:?} {:?} of halves", $map));
-            let of = |data: &[f32], lanes: &Lanes, resources| {
-                let mut scratch = vec![0f32; lanes.scratch_to_map::<f32, f32>(3)];
-                let mut out = vec![0f32; data.len()];
-                map::<_, f32, f32>(&$map, data, lanes, &mut scratch, &mut out, resources).unwrap();
-                out
-            };
-            let want = each(&data, shape, |lane, lanes| of(lane, lanes, ALONE));
-            same(&of(&data, &lanes, resources), &want, &format!("{shape:?} {:?}", $map));
+            let want = each($data, shape, |lane, lanes| of(lane, lanes, ALONE));
+            same(&of($data, &lanes, resources), &want, &format!("{shape:?} {:?}", $map));
         )*};
     }
-    mapped!(Softmax, LpNormalize { first: false }, Cumulate { reduction: Sum, exclusive: true, reverse: true });
+    let cumulate = || Cumulate { reduction: Sum, exclusive: true, reverse: true };
+    mapped!(&data, f32: Softmax, LpNormalize { first: false }, cumulate());
+    mapped!(&halves, bf16: Softmax, LpNormalize { first: false }, cumulate());
     macro_rules! measured {
         ($($measure:expr, $wide:ty => $to:ty;)*) => {$(
             let of = |data: &[f32], lanes: &Lanes, resources| {
