@@ -20,6 +20,7 @@ use std::cell::Cell;
 /// All faults of the draft, those of nodes in the order of the nodes.
 pub(super) fn infer(draft: &mut Draft, fold: &mut Option<Fold<'_>>, loading: &Loading<'_>) -> Result<()> {
     let order = sort(draft, loading.budget)?;
+    let outer = fold.as_mut().map(|fold| fold.begin(draft));
     let Draft { entries, nodes, faults, .. } = draft;
     let (mut unknown, mut expanded) = (Unknown::default(), Vec::new());
     for (at, node) in nodes.iter_mut().enumerate() {
@@ -29,6 +30,9 @@ pub(super) fn infer(draft: &mut Draft, fold: &mut Option<Fold<'_>>, loading: &Lo
         if let Some(body) = infer_node(at, node, entries, faults, fold, loading) {
             expanded.push((at, expand(at, node, body, entries, faults, fold, loading)));
         }
+    }
+    if let (Some(fold), Some(outer)) = (fold.as_mut(), outer) {
+        fold.end(outer);
     }
     if !expanded.is_empty() {
         let mut expanded = expanded.into_iter().peekable();

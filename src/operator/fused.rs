@@ -1,6 +1,6 @@
 //! Operators that a pass puts in the place of several, which stay beside it.
 
-use super::{Align, ByteProduct, ByteRows, Call, Constants, Held, InBlocks, Layout, Operator, Values};
+use super::{Align, ByteProduct, ByteRows, Call, Constants, Dequantized, Held, InBlocks, Layout, Operator, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Shape;
@@ -49,6 +49,11 @@ pub(crate) trait Rowwise: Operator {
     /// Whether it may be a step of a [`Chain`] on tensors of this type: the output has it too, the inputs are aligned at
     /// their last dimensions, and no element is refused.
     fn may_chain(&self, dtype: DType) -> bool;
+
+    /// Whether inputs are broadcast at their last dimensions, as from version 7 on.
+    fn aligns_last(&self) -> bool {
+        true
+    }
 
     /// Computes elements of the output from as many of each input.
     fn compute(&self, dtype: DType, inputs: &[&[u8]], out: &mut [u8]);
@@ -108,6 +113,12 @@ pub(crate) trait MatrixProduct: Operator {
     /// The same product of integers, if there is one.
     fn of_bytes(&self, bytes: ByteProduct) -> Option<Box<dyn Fused>> {
         let _ = bytes;
+        None
+    }
+
+    /// The same product, where the second input is integers in the place of floats.
+    fn of_integers(&self, integers: Dequantized) -> Option<Arc<dyn MatrixProduct>> {
+        let _ = integers;
         None
     }
 
@@ -243,7 +254,9 @@ impl Fused for ProductThen {
             last == columns && before.len() <= rows.len() && before.iter().all(|dim| *dim == 1)
         };
         let is_full = |k: &usize| is_of(*k) && call.tensor(*k).is_ok_and(|tensor| *tensor.shape() == *shape);
-        self.tail.bias.is_none_or(|k| is_of(k) && bias(k).is_some_and(one_row)) && self.tail.beside.iter().all(is_full)
+        let has_columns = || call.tensor(1).is_ok_and(|tensor| tensor.rank() > 1);
+        self.tail.bias.is_none_or(|k| is_of(k) && has_columns() && bias(k).is_some_and(one_row))
+            && self.tail.beside.iter().all(is_full)
     }
 
     fn product(&self) -> Option<&ProductThen> {

@@ -6,6 +6,7 @@ mod bytes;
 mod call;
 mod context;
 mod control;
+mod dequantized;
 mod expand;
 mod fused;
 mod inference;
@@ -26,6 +27,7 @@ pub(crate) use call::one_element;
 pub use context::Cancel;
 pub(crate) use context::Context;
 pub(crate) use control::{Control, Resume, Step};
+pub(crate) use dequantized::Dequantized;
 pub(crate) use expand::{Body, BodyValue, Expansion, Resolver, gate};
 pub(crate) use fused::{
     Chain, Form, Fused, HeadsIn, MatrixProduct, ProductThen, Rowwise, ScoreScale, StepInput, StepInputs, Tail, Weighing,

@@ -6,6 +6,7 @@ mod cast;
 mod control;
 mod converted;
 mod convolution;
+mod dequantized;
 mod elementwise;
 mod filters;
 mod gather;

@@ -2,6 +2,7 @@
 
 pub(super) use super::axes::{Axes, Places, not_negative, places, takes_negative_axes};
 pub(super) use super::converted::{Output, converted, elements_of, scratch};
+pub(super) use super::dequantized::SmallWeights;
 pub(super) use super::filters::{Convolution, Filters, with_small};
 pub(super) use super::index::{
     Range, check_grid, check_known_grid, indices_of, integer, out_of_range, pick, tuple_positions, unequal_batch,
@@ -21,7 +22,7 @@ pub(super) use crate::dtype::{DType, Element, Format, ShapeText};
 pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};
 pub(super) use crate::operator::{
     Align, Attribute, Axis, Blockwise, Body, BodyValue, ByteProduct, ByteScale, Call, Constants, Context, Control,
-    Count, Ends, Form, Fused, HeadsIn, Held, Implementation, InBlocks, Inference, Lanewise, Layout, Load,
+    Count, Dequantized, Ends, Form, Fused, HeadsIn, Held, Implementation, InBlocks, Inference, Lanewise, Layout, Load,
     LoadBlockwise, LoadRowwise, Make, MatrixProduct, Node, Note, Operator, Pointwise, Resume, Rowwise, ScoreScale,
     Step, Tail, Values, Weighing, Windowed, broadcast, bytes_from_blocks, bytes_to_blocks, image_in_blocks, laid_out,
     of_channels, one_element, output_in_blocks, output_of_in_blocks,

@@ -256,18 +256,19 @@ impl Maker<'_> {
         self.then("MatMul", &[&weights, &v], &of(queries, columns));
     }
 
-    /// `f(a b + c)`, where `b` may be a vector and `c` a row of the output.
+    /// `f(a b + c)`, where `b` may be a vector and `c` a row of the output. Weights may be integers where `a` isn't.
     fn row_after_product(&mut self) {
         let (a, x) = self.operand(&[Float], 1..5);
         let integers = self.source.once_in(2);
         let (before, k) = (&x.shape[..x.shape.len() - 1], x.shape[x.shape.len() - 1]);
         let vector = self.source.once_in(3);
-        let n = if vector { 1 } else { self.source.pick(&[3, 16, 17, 1]) };
+        let n = if vector { 1 } else { self.source.pick(&[3, 16, 17, 1, 40]) };
         let shape = if vector { before.to_vec() } else { [before, &[n]].concat() };
         if shape.iter().product::<usize>() > MOST {
             return;
         }
-        let a = self.quantized(&a, &x.shape, integers);
+        let between = integers && !self.source.once_in(3);
+        let a = self.quantized(&a, &x.shape, between);
         let b = if vector { self.weights(&[k], 0, integers) } else { self.weights(&[k, n], 1, integers) };
         let mut last = self.then("MatMul", &[&a, &b], &shape);
         if let Some(columns) = shape.last().filter(|_| !self.source.once_in(4)) {
@@ -280,6 +281,6 @@ impl Maker<'_> {
             let function = self.source.pick(&["Relu", "Tanh", "Sigmoid", "HardSwish"]);
             last = self.then(function, &[&last], &shape);
         }
-        self.quantized(&last, &shape, integers);
+        self.quantized(&last, &shape, between);
     }
 }

@@ -18,6 +18,9 @@ const MULTIPLICATION: usize = 2;
 /// Steps of a row between two checks.
 const ROW_PIECE: usize = 7 * BLOCK;
 
+/// Columns of small integers between two checks.
+const INTEGERS: usize = 64;
+
 /// The output, for all threads.
 #[derive(Clone, Copy)]
 pub(super) struct Out<T>(*mut T);
@@ -107,8 +110,12 @@ impl<O: Operand> Plan<'_, O> {
                 }
             }
             if by_steps && out_room > 0 && (steps.end.is_multiple_of(BLOCK) || steps.end == k) {
-                // SAFETY: the only row of the block, which is initialised after the first block of steps.
-                unsafe { self.add_block(out.cast(), own.get(..columns.len()).unwrap_or(&[]), steps.end <= BLOCK) }
+                // SAFETY: the only row of the block, whose sums are in its room, and which is initialised after the first
+                // block of steps.
+                unsafe {
+                    let sums = std::slice::from_raw_parts(sums, columns.len());
+                    self.add_block(out.cast(), sums, steps.end <= BLOCK);
+                }
             }
         }
         let (sums, sums_row) = if by_steps { (out.cast(), n) } else { (sums, sums_row) };
@@ -190,7 +197,7 @@ impl<O: Operand> Plan<'_, O> {
                         from.quads(Side::Right, start, (*row, *apart), (elements.len(), width), to);
                     }
                     Right::Windows(windows) => windows.quads(block.b, &elements, column..column + width, to),
-                    Right::Packed(_) => {}
+                    Right::Packed(_) | Right::Dequantized(_) => {}
                 }
                 let sums = lanes.right.sums(column - block.columns.start, width);
                 quads::add_sums(Side::Right, cast_slice(to), cast_slice_mut(sums));
@@ -201,6 +208,7 @@ impl<O: Operand> Plan<'_, O> {
                     elements.panel(block.b + steps.start * row + column * apart, (*row, *apart), width, to);
                 }
                 Right::Windows(windows) => windows.panel(block.b, steps, column..column + width, to),
+                Right::Dequantized(b) => b.panel(steps, column..column + width, to),
                 Right::Packed(_) => {}
             }
             if let Some(zero) = b.zero() {
@@ -223,7 +231,7 @@ impl<O: Operand> Plan<'_, O> {
         let (zero, bytes) = (b.zero(), b.bytes());
         match b {
             Right::Packed(b) => lanes.right.copy(b.after(block.b + self.depth * n).elements, *n, &block.columns),
-            Right::View(_) | Right::Windows(_) => {
+            Right::View(_) | Right::Windows(_) | Right::Dequantized(_) => {
                 let column = |at: usize| place(0, block.columns.start + at);
                 quads::zeros(zero, (Side::Right, bytes == Some(true)), column, lanes.right.zeros);
             }
@@ -299,12 +307,26 @@ impl<O: Operand> Plan<'_, O> {
         }
     }
 
-    /// All tiles of a single row whose `b` is read in place or packed as a whole.
+    /// All tiles of a single row whose `b` is read in place, packed as a whole, or of small integers.
     ///
     /// # Safety
     /// As [`Plan::block`].
     unsafe fn row(&self, part: &Part<'_, O::Sum>, lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
         let Range { start, end } = part.block.columns;
+        if let Right::Dequantized(b) = &self.product.b {
+            for column in (start..end).step_by(INTEGERS) {
+                let count = INTEGERS.min(end - column);
+                lookout.after(count * part.steps.len() * MULTIPLICATION)?;
+                // SAFETY: the caller's; the tile is a part of the block, and its row of `a` has a step after the other.
+                unsafe {
+                    let tile = self.tile(part, (part.block.rows.start, 1), column, count, start);
+                    let x = std::slice::from_raw_parts(tile.a, tile.steps);
+                    let sums = std::slice::from_raw_parts_mut(tile.out, count);
+                    b.row(x, &part.steps, column..column + count, sums);
+                }
+            }
+            return Ok(());
+        }
         let abreast = if self.width == self.kernel.width { ABREAST * self.width } else { usize::MAX };
         let mut column = start;
         while column < end {
@@ -372,7 +394,9 @@ impl<O: Operand> Plan<'_, O> {
                 let at = block.b + steps.start * b.row + column * b.column;
                 (b.elements.start().wrapping_add(at), b.row)
             }
-            Right::View(_) | Right::Windows(_) => (part.b.wrapping_add(within * steps.len()), columns),
+            Right::View(_) | Right::Windows(_) | Right::Dequantized(_) => {
+                (part.b.wrapping_add(within * steps.len()), columns)
+            }
         };
         // SAFETY: the tile is a part of the block.
         let out = unsafe { part.sums.add(from * part.sums_row + column - block.columns.start) };

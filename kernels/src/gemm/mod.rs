@@ -54,6 +54,7 @@
 mod alone;
 mod block;
 pub mod blocks;
+mod dequantized;
 mod direct;
 mod epilogue;
 #[cfg(target_arch = "x86_64")]
@@ -74,6 +75,7 @@ mod vectors;
 mod windows;
 
 pub use alone::Alone;
+pub use dequantized::{Bits, Blocked, Dequantized, Integers};
 pub use epilogue::{Scaled, Step};
 pub use number::{Number, Operand};
 pub use operand::{Left, Right, View};

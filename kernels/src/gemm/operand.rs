@@ -3,6 +3,7 @@
 //! The type of elements is known to functions only that make panels of them ([`ElementType`]), so that all operands with
 //! the same sums are alike: they may stand on either side, and at any address.
 
+use super::dequantized::Dequantized;
 use super::number::{Number, Operand};
 use super::pack::{MOST_LANES, Packed, Side, panel};
 use super::place::{Extent, Place, Strides};
@@ -27,6 +28,8 @@ pub enum Right<'a, T> {
     /// Matrices of a batch are `k * n` elements apart.
     Packed(Packed<'a, T>),
     Windows(Windows<'a, T>),
+    /// One matrix, which all of a batch share.
+    Dequantized(Dequantized<'a>),
 }
 
 /// A matrix: elements, and how far rows and columns are apart. A distance of 0 repeats.
@@ -196,13 +199,14 @@ impl<'a, T: Number> Right<'a, T> {
             Right::View(view) => view.elements.bytes(),
             Right::Packed(packed) => packed.quads.then_some(true),
             Right::Windows(windows) => windows.elements.bytes(),
+            Right::Dequantized(_) => None,
         }
     }
 
     pub(super) fn zero(&self) -> Option<ZeroPoints<'a, T>> {
         match self {
             Right::View(view) => view.zero,
-            Right::Packed(_) => None,
+            Right::Packed(_) | Right::Dequantized(_) => None,
             Right::Windows(windows) => windows.zero,
         }
     }

@@ -167,6 +167,10 @@ impl<'a, O: Operand> Product<'a, O> {
         let (pack_b, width) = match b {
             Right::Packed(b) => (false, kernel.width.min(b.lanes)),
             Right::Windows(_) => (true, kernel.width),
+            Right::Dequantized(b) => {
+                let is_row = m == 1 && matches!(a, Left::View(a) if a.column == 1 || !a.in_place());
+                (!is_row || !b.has_rows(), kernel.width)
+            }
             Right::View(b) => {
                 let (rows, bytes) = PACK_LARGE_B_FROM;
                 let is_large = k.saturating_mul(n).saturating_mul(b.elements.size()) >= bytes;
@@ -363,7 +367,7 @@ impl<O: Operand> Plan<'_, O> {
         if !fits {
             return Err(Stopped::Misfit);
         }
-        if k == 0 {
+        if k == 0 && !matches!(b, Right::Dequantized(_)) {
             return Ok(count);
         }
         let depth = if self.quads { quads::depth(k) } else { k };
@@ -382,6 +386,7 @@ impl<O: Operand> Plan<'_, O> {
             Right::Windows(b) => b.check(last_b, k, n)?,
             Right::Packed(b) if b.quads == self.quads => b.check(Side::Right, last_b, depth, n)?,
             Right::Packed(_) => return Err(Stopped::Misfit),
+            Right::Dequantized(b) => b.check::<O::Sum>(last_b, k, n)?,
         }
         Ok(count)
     }

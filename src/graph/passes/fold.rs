@@ -1,7 +1,8 @@
 //! Computes nodes whose inputs are all constant.
 
+use super::weights::Operands;
 use crate::graph::Loading;
-use crate::graph::draft::{DraftNode, Entry, Id};
+use crate::graph::draft::{Draft, DraftNode, Entry, Id};
 use crate::limits::Budget;
 use crate::operator::{Call, Context, Feeds, Source, Sources, Values};
 use crate::value::{Fact, Value};
@@ -16,6 +17,8 @@ pub(in crate::graph) struct Fold<'a> {
     /// Memory that folding takes, and gives back when it ends.
     scratch: u64,
     context: Context,
+    /// What isn't computed in the draft.
+    operands: Operands,
 }
 
 impl<'a> Fold<'a> {
@@ -26,7 +29,16 @@ impl<'a> Fold<'a> {
         limits.run_bytes = if budget.take(scratch).is_ok() { scratch } else { 0 };
         limits.run_elements = limits.run_elements.min(MOST);
         limits.run_work = limits.run_work.min(MOST);
-        Fold { budget, scratch: limits.run_bytes, context: Context::new(1, limits) }
+        Fold { budget, scratch: limits.run_bytes, context: Context::new(1, limits), operands: Operands::default() }
+    }
+
+    /// Begins with a draft. Returns what belongs to the one around it, to be given back in the end.
+    pub(in crate::graph) fn begin(&mut self, draft: &Draft) -> Operands {
+        std::mem::replace(&mut self.operands, Operands::of(draft))
+    }
+
+    pub(in crate::graph) fn end(&mut self, outer: Operands) {
+        self.operands = outer;
     }
 
     /// Makes the outputs of a node constants if its inputs are. Errors are left to the runs.
@@ -39,6 +51,9 @@ impl<'a> Fold<'a> {
         // What the operator has inferred needs no run, but of constants a run may fail.
         if inferred && !constant {
             node.operator = None;
+            return;
+        }
+        if constant && self.operands.has(node, entries) {
             return;
         }
         let Some(mut values) = self.values(node, entries) else {

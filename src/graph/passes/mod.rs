@@ -20,6 +20,7 @@ mod lines;
 mod pattern;
 mod product;
 mod quantized;
+mod weights;
 
 pub(super) use fold::Fold;
 
@@ -76,6 +77,11 @@ fn dtype(id: Id, draft: &Draft) -> Option<DType> {
     fact(id, draft)?.value_type().and_then(ValueType::dtype)
 }
 
+/// Whether a node broadcasts its inputs at their last dimensions, if it computes element by element.
+fn aligns_last(node: &DraftNode) -> bool {
+    !matches!(&node.operator, Some(Made::Rowwise(operator)) if !operator.aligns_last())
+}
+
 /// An attribute.
 fn integer(name: &str, node: &DraftNode) -> Option<i64> {
     node.attributes.iter().find_map(|(own, value)| match value {
@@ -130,6 +136,7 @@ const PASSES: &[Pass] = &[
     carry::carry,
     quantized::products,
     quantized::rows,
+    weights::weights,
     drop_unread::drop_unread,
     attention::attention,
     product::product,

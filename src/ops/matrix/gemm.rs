@@ -22,6 +22,7 @@ struct Gemm {
     /// Up to version 6 `C` is broadcast only if the attribute `broadcast` says so.
     broadcast: bool,
     weights: Weights,
+    small: Option<SmallWeights>,
 }
 
 fn load(node: &Node<'_>) -> Result<Arc<dyn MatrixProduct>> {
@@ -31,6 +32,7 @@ fn load(node: &Node<'_>) -> Result<Arc<dyn MatrixProduct>> {
         transposed: [node.is_set("transA")?, node.is_set("transB")?],
         broadcast: node.version() >= 7 || node.is_set("broadcast")?,
         weights: Weights::of(node, 1),
+        small: None,
     }))
 }
 
@@ -45,7 +47,11 @@ impl Gemm {
         }
         let c = c.map(|c| self.addend::<S>(c, [m, n])).transpose()?;
         let mut output = call.output::<S>(&[m, n])?;
-        let b = self.weights.right::<S>(call, right.matrix, 1, (k, n))?;
+        let mut room = None;
+        let b = match &self.small {
+            Some(small) => small.right(call, b, &mut room)?,
+            None => self.weights.right::<S>(call, right.matrix, 1, (k, n))?,
+        };
         let scaled = Scaled { alpha: self.alpha, beta: self.beta, c };
         let steps = TailSteps::<S>::of(call, tail, (m, n))?;
         let epilogue: SmallVec<[&dyn kernels::gemm::Step<S::Sum>; 3]> =
@@ -123,6 +129,11 @@ impl MatrixProduct for Gemm {
         let [of_a, of_b] = self.transposed;
         let plain = self.alpha == 1.0 && self.beta == 1.0 && !of_a;
         plain.then(|| Box::new(ByteMatMul::new(of_b, bytes)) as _)
+    }
+
+    fn of_integers(&self, integers: Dequantized) -> Option<Arc<dyn MatrixProduct>> {
+        let (weights, small) = (Weights::known(true), Some(SmallWeights::new(integers)));
+        Some(Arc::new(Gemm { weights, small, ..*self }))
     }
 }
 

@@ -14,10 +14,11 @@ pub(super) const MATMUL: Implementation =
 #[derive(Debug)]
 struct MatMul {
     weights: Weights,
+    small: Option<SmallWeights>,
 }
 
 fn load(node: &Node<'_>) -> Result<Arc<dyn MatrixProduct>> {
-    Ok(Arc::new(MatMul { weights: Weights::of(node, 1) }))
+    Ok(Arc::new(MatMul { weights: Weights::of(node, 1), small: None }))
 }
 
 impl MatMul {
@@ -27,8 +28,14 @@ impl MatMul {
         let Sizes { m, k, n, batch, .. } = &sizes;
         let mut output = call.output::<S>(&sizes.output)?;
         let count = b.len().checked_div(k.saturating_mul(*n)).unwrap_or(0);
-        let b = Matrix { tensor: b, columns: *n, transposed: false };
-        let b = self.weights.right::<S>(call, b, count, (*k, *n))?;
+        let mut room = None;
+        let b = match &self.small {
+            Some(small) => small.right(call, b, &mut room)?,
+            None => {
+                let b = Matrix { tensor: b, columns: *n, transposed: false };
+                self.weights.right::<S>(call, b, count, (*k, *n))?
+            }
+        };
         let a = Left::View(View::rows(a.as_slice::<S>()?, *k));
         let steps = TailSteps::<S>::of(call, tail, (*m, *n))?;
         let product = Product::<S> { m: *m, k: *k, n: *n, a, b, batch, epilogue: &steps.all() };
@@ -48,6 +55,10 @@ impl MatrixProduct for MatMul {
 
     fn of_bytes(&self, bytes: ByteProduct) -> Option<Box<dyn Fused>> {
         Some(Box::new(ByteMatMul::new(false, bytes)))
+    }
+
+    fn of_integers(&self, integers: Dequantized) -> Option<Arc<dyn MatrixProduct>> {
+        Some(Arc::new(MatMul { weights: Weights::known(true), small: Some(SmallWeights::new(integers)) }))
     }
 
     fn weighing(&self, weighing: Weighing) -> Option<Box<dyn Fused>> {
