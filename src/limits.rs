@@ -22,7 +22,8 @@ pub struct Limits {
     pub file_bytes: u64,
     /// Bytes of memory that loading may take, whatever the size of the file. Default: 64 MiB.
     pub load_bytes: u64,
-    /// Bytes of memory that loading may take for each byte read (or mapped), in addition. Default: 4.
+    /// Bytes of memory that loading may take for each byte read (or mapped), in addition. Default: 8, as a small number of a
+    /// list takes two bytes in a file, and up to sixteen while the list grows.
     pub load_bytes_per_byte: u64,
     /// Nested messages in a model file: a graph in an attribute of a node in a graph is three. Default, and maximum: 100.
     pub nesting: usize,
@@ -50,7 +51,7 @@ impl Default for Limits {
         Limits {
             file_bytes: 8 << 30,
             load_bytes: 64 << 20,
-            load_bytes_per_byte: 4,
+            load_bytes_per_byte: 8,
             nesting: 100,
             nodes: 10_000_000,
             name_bytes: 64 << 10,
@@ -72,7 +73,7 @@ impl Limits {
     /// |---|---|---|
     /// | `file_bytes` | 256 MiB | models of that size run within the other limits; larger ones are loaded knowingly |
     /// | `load_bytes` | 64 MiB | as by default: names, nodes and constants of a small file |
-    /// | `load_bytes_per_byte` | 4 | as by default: packed elements of 2 bits become bytes |
+    /// | `load_bytes_per_byte` | 4 | packed elements of 2 bits become bytes |
     /// | `nesting` | 40 | twelve levels of subgraphs; exporters make two or three |
     /// | `nodes` | 100,000 | a language model of a hundred layers has 20,000 |
     /// | `name_bytes` | 4 KiB | exporters make names of some hundred bytes |
@@ -103,6 +104,7 @@ impl Limits {
     pub fn untrusted() -> Limits {
         Limits {
             file_bytes: 256 << 20,
+            load_bytes_per_byte: 4,
             nesting: 40,
             nodes: 100_000,
             name_bytes: 4 << 10,

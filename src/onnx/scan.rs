@@ -222,8 +222,8 @@ fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limit
                     (2, Wire::Fixed64) => len as u64 / 8,
                     _ => 1,
                 };
-                // Lists of numbers move into tensors and attributes.
-                (2 * size * count + ALLOCATION, 0)
+                // Lists of numbers move into tensors and attributes. One that isn't packed is a field for each number.
+                (2 * size * count + if growth == 4 { ALLOCATION } else { 0 }, 0)
             }
         };
         kept += stays;
