@@ -6,7 +6,7 @@ use super::{Resources, Stopped, parallel};
 /// Eliminates what is below the diagonal of each matrix of `size` rows. The product of a diagonal is then the determinant,
 /// but for the sign, which is in its first element.
 pub fn eliminate(matrices: &mut [f64], size: usize, resources: Resources<'_>) -> Result<(), Stopped> {
-    if size == 0 {
+    if matrices.is_empty() {
         return Ok(());
     }
     let count = size * size;

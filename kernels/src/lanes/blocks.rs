@@ -271,10 +271,10 @@ unsafe fn lower(from: *const f32, to: *mut f32, len: usize, peak: f32, log: f64)
     }
 }
 
-/// The moments of each lane of `len` numbers. The length is one that [`takes`] takes, at level 4.
+/// The moments of each lane of `len` numbers. The length is one that [`takes_moments`] takes, at level 4.
 #[inline(always)]
 pub(super) fn moments(center: bool, len: usize, lanes: &[f32], to: &mut [Moments<f32>]) {
-    // SAFETY: `takes` asked the processor.
+    // SAFETY: `takes_moments` asked the processor.
     unsafe { moments_of(center, len, lanes, to) }
 }
 

@@ -43,7 +43,7 @@ pub use reduce::{Reduction, ReductionOfAll, reduce};
 pub use reductions::{Extreme, L1, L2, LogSum, Mean, Norm, Order, Prod, Sum, SumSquare};
 pub use scans::Cumulate;
 pub use softmax::{LogSoftmax, LogSumExp, Softmax};
-pub use sums::Partial;
+pub use sums::{Partial, product};
 pub use walk::{Map, MapSome, Measure, map, measure};
 
 use super::positions::{self, Dim, Dims};

@@ -202,6 +202,11 @@ impl Scaled {
     }
 }
 
+/// The product of numbers, rounded once: it may be greater or smaller on the way than any number.
+pub fn product(numbers: impl Iterator<Item = f64>) -> f64 {
+    numbers.fold(Scaled::START, Scaled::times).value()
+}
+
 impl Partial for Scaled {
     const START: Scaled = Scaled { high: 1.0, low: 0.0, exponent: 0 };
 

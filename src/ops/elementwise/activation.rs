@@ -158,9 +158,10 @@ impl Floats<1> for Shrink {
 impl Ints<1> for Shrink {
     fn int<T: Int>(&self, [x]: [T; 1]) -> T {
         let (x, lambd, bias) = (x.to_i128(), f64::from(self.lambd), f64::from(self.bias));
-        let bias = if (x as f64) < -lambd {
+        // Integers beyond 2^53 are compared as they are; nothing is beyond NaN.
+        let bias = if !lambd.is_nan() && x < (-lambd).ceil() as i128 {
             bias
-        } else if x as f64 > lambd {
+        } else if !lambd.is_nan() && x > lambd.floor() as i128 {
             -bias
         } else {
             return T::ZERO;
@@ -243,5 +244,10 @@ mod tests {
             i64::MIN + 2,
         ]);
         run("Shrink", 9, [float("bias", -1.0)], [&[0u8, 1, 255].into()]).gives([0u8, 2, 0]);
+        // Float64 doesn't have these integers.
+        let beyond = (1i64 << 53) + 1;
+        run("Shrink", 9, [float("lambd", (1i64 << 53) as f32)], [&[beyond, beyond - 1, -beyond].into()])
+            .gives([beyond, 0, -beyond]);
+        run("Shrink", 9, [float("lambd", NAN)], [&[5i64, -5].into()]).gives([0i64, 0]);
     }
 }

@@ -18,6 +18,10 @@ impl Rowwise for Pow {
         false
     }
 
+    fn aligns_last(&self) -> bool {
+        self.align == Align::Last
+    }
+
     fn compute(&self, _: DType, _: &[&[u8]], _: &mut [u8]) {}
 
     /// Powers of floats, if they have a shorter way.
@@ -36,10 +40,9 @@ impl Operator for Pow {
         let (x, y) = (Held::Input(0), Held::Input(1));
         let output = match base {
             DType::Int32 | DType::Int64 => {
-                let held = [x, widened(call, 1, exponent)?];
-                let row: fn([&[u8]; 2], &mut [u8]) =
-                    if base == DType::Int32 { integers::<i32> } else { integers::<i64> };
-                call.rowwise(held, self.align, base, &row)?
+                let y = if exponent.is_float() { widened(call, 1, exponent)? } else { y };
+                let row = if base == DType::Int32 { powers::<i32>(exponent) } else { powers::<i64>(exponent) };
+                call.rowwise([x, y], self.align, base, &row)?
             }
             _ if base == exponent => self.floats(call, [x, y], base)?,
             _ => {
@@ -78,18 +81,65 @@ fn widened(call: &mut Call<'_>, k: usize, dtype: DType) -> Result<Held> {
         .map(|wide| Held::Replaced(k, wide))
 }
 
-fn integers<T: Int>([x, y]: [&[u8]; 2], out: &mut [u8]) {
-    let (x, y) = (cast_slice::<u8, T>(x), cast_slice::<u8, f64>(y));
-    for ((out, x), y) in cast_slice_mut(out).iter_mut().zip(x).zip(y) {
-        *out = integer_power(*x, *y);
+/// The powers of integers by exponents of a type; floats are doubles.
+fn powers<T: Int>(exponent: DType) -> fn([&[u8]; 2], &mut [u8]) {
+    match exponent {
+        DType::Int8 => rows::<T, i8>,
+        DType::Int16 => rows::<T, i16>,
+        DType::Int32 => rows::<T, i32>,
+        DType::Int64 => rows::<T, i64>,
+        DType::Uint8 => rows::<T, u8>,
+        DType::Uint16 => rows::<T, u16>,
+        DType::Uint32 => rows::<T, u32>,
+        DType::Uint64 => rows::<T, u64>,
+        _ => rows::<T, f64>,
     }
 }
 
-/// 0 where the power is infinite or NaN.
-fn integer_power<T: Int>(x: T, y: f64) -> T {
-    if y < 0.0 || y >= (1u64 << 63) as f64 || y != y.trunc() {
-        let power = functions::pow(x.to_i128() as f64, y);
-        return if power.is_finite() { T::wrapped(power as i128) } else { T::ZERO };
+fn rows<T: Int, Y: Exponent>([x, y]: [&[u8]; 2], out: &mut [u8]) {
+    let (x, y) = (cast_slice::<u8, T>(x), cast_slice::<u8, Y>(y));
+    for ((out, x), y) in cast_slice_mut(out).iter_mut().zip(x).zip(y) {
+        *out = y.power_of(*x);
+    }
+}
+
+/// An exponent of integers.
+trait Exponent: Pod {
+    /// 0 where the power is infinite or NaN.
+    fn power_of<T: Int>(self, x: T) -> T;
+}
+
+impl Exponent for f64 {
+    fn power_of<T: Int>(self, x: T) -> T {
+        if self.abs() < (1u64 << 63) as f64 && self == self.trunc() {
+            return integer_power(x, self as i128);
+        }
+        let power = functions::pow(x.to_i128() as f64, self);
+        if power.is_finite() { T::wrapped(power as i128) } else { T::ZERO }
+    }
+}
+
+macro_rules! exponents {
+    ($($type:ident)*) => {$(
+        impl Exponent for $type {
+            fn power_of<T: Int>(self, x: T) -> T {
+                integer_power(x, self.into())
+            }
+        }
+    )*};
+}
+
+exponents!(i8 i16 i32 i64 u8 u16 u32 u64);
+
+/// By an exponent between -2^63 and 2^64.
+fn integer_power<T: Int>(x: T, y: i128) -> T {
+    if y < 0 {
+        return match x.to_i128() {
+            1 => x,
+            -1 if y % 2 == 0 => T::ONE,
+            -1 => x,
+            _ => T::ZERO,
+        };
     }
     let (mut power, mut square, mut rest) = (T::ONE, x, y as u64);
     while rest > 0 {
@@ -244,5 +294,23 @@ mod tests {
         run("Pow", 12, [], [&[1i32, -1, 2, -2, 0, 5].into(), &[-3i8, -3, -1, -1, -1, -2].into()])
             .gives([1i32, -1, 0, 0, 0, 0]);
         run("Pow", 12, [], [&[2i64, 1, -4].into(), &[f32::INFINITY, NAN, 0.5].into()]).gives([0i64, 1, 0]);
+    }
+
+    /// Exponents that float64 doesn't have.
+    #[test]
+    fn exponents_beyond_floats() {
+        let odd = (1i64 << 53) + 1;
+        run("Pow", 12, [], [&[-1i64, 3, -1, 3, -1].into(), &[odd, odd, -odd, -odd, i64::MIN].into()]).gives([
+            -1i64,
+            6_593_269_854_470_406_147,
+            -1,
+            0,
+            1,
+        ]);
+        run("Pow", 12, [], [&[-1i32, 3, 2].into(), &[u64::MAX, u64::MAX, 1 << 63].into()]).gives([
+            -1i32,
+            3i32.wrapping_pow(u32::MAX),
+            0,
+        ]);
     }
 }

@@ -37,7 +37,7 @@ impl Operator for Det {
                 let diagonal = matrices.get(k * size * size..).unwrap_or(&[]).iter().step_by(size + 1).take(size);
                 let mut rounded = [S::default()];
                 // There is no -0.
-                let product = [diagonal.product::<f64>() + 0.0];
+                let product = [lanes::product(diagonal.copied()) + 0.0];
                 of_f64(S::DTYPE.format(), cast_slice(&product), cast_slice_mut(&mut rounded));
                 [*to] = rounded;
                 lookout.after(size * size_of::<f64>())?;
@@ -76,7 +76,29 @@ mod tests {
         run("Det", 22, [], [&tensor(&[1, 1], [f16::from_f32(0.1)])]).gives(tensor(&[], [f16::from_f32(0.1)]));
         run("Det", 11, [], [&tensor(&[3, 3], [2f64, 7., 8., 0., 3., 9., 0., 0., 5.])]).gives(tensor(&[], [30f64]));
         run("Det", 11, [], [&tensor(&[2, 0, 0], Vec::<f32>::new())]).gives(tensor(&[2], [1f32, 1.]));
-        run("Det", 11, [], [&tensor(&[0, 3, 3], Vec::<f32>::new())]).gives(tensor(&[0], Vec::<f32>::new()));
+        for size in [3, 1 << 31, 1 << 32, 3 << 33] {
+            run("Det", 11, [], [&tensor(&[0, size, size], Vec::<f32>::new())]).gives(tensor(&[0], Vec::<f32>::new()));
+        }
+    }
+
+    /// The product of a diagonal may be beyond all numbers on the way.
+    #[test]
+    fn large_and_small_pivots() {
+        for [first, last] in [[1e38f32, 1e-38], [1e-38, 1e38]] {
+            let diagonal = |k: usize| {
+                if k % 21 > 0 {
+                    0.0
+                } else if k < 200 {
+                    first
+                } else {
+                    last
+                }
+            };
+            let matrix = tensor(&[20, 20], (0..400).map(diagonal).collect::<Vec<f32>>());
+            let mut want = 1f64;
+            (0..10).for_each(|_| want *= f64::from(first) * f64::from(last));
+            run("Det", 11, [], [&matrix]).gives(tensor(&[], [want as f32]));
+        }
     }
 
     #[test]

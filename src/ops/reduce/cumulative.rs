@@ -23,7 +23,12 @@ impl<R: lanes::ReductionOfAll> Operator for Cumulative<R> {
         let (axis, x) = (axis_input(call)?, call.tensor(0)?);
         let lanes = Lanes::new(x.shape(), |at| at == axis);
         let mut y = call.output_of(x.dtype(), Shape::from_slice(x.shape()))?;
-        by_type!(wrapping, x.dtype(), S as T => mapped::<S, T>(call, x, &lanes, &self.0, &mut y))?;
+        match x.dtype() {
+            // Sums that are rounded to float32 first would be rounded twice.
+            DType::Float16 => mapped::<f16, f64>(call, x, &lanes, &self.0, &mut y)?,
+            DType::Bfloat16 => mapped::<bf16, f64>(call, x, &lanes, &self.0, &mut y)?,
+            other => by_type!(wrapping, other, S as T => mapped::<S, T>(call, x, &lanes, &self.0, &mut y))?,
+        }
         Ok(y.finish().into())
     }
 
@@ -88,6 +93,10 @@ mod tests {
         let x = tensor(&[3], [2048f32, 1.0, 1.0].map(f16::from_f32));
         run("CumSum", 14, [], [&x, &tensor(&[], [0i32])])
             .gives(tensor(&[3], [2048f32, 2048.0, 2050.0].map(f16::from_f32)));
+        // Half of a step and a little: rounded to float32 first, it would be half a step.
+        let x = tensor(&[3], [1f32, 2f32.powi(-11), 2f32.powi(-24)].map(f16::from_f32));
+        run("CumSum", 14, [], [&x, &tensor(&[], [0i32])])
+            .gives(tensor(&[3], [1f32, 1.0, 1.0 + 2f32.powi(-10)].map(f16::from_f32)));
         let x = tensor(&[2], [3f32, 5.0].map(bf16::from_f32));
         run("CumProd", 26, [], [&x, &tensor(&[], [0i32])]).gives(tensor(&[2], [3f32, 15.0].map(bf16::from_f32)));
     }
