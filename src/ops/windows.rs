@@ -250,7 +250,8 @@ impl Along {
                 if begin_first { pads.div_ceil(2) } else { pads / 2 }
             }
         };
-        Some(Axis { input, output, kernel: size(self.taps?)?, stride, dilation: size(self.dilation)?, pad })
+        let (kernel, dilation) = (size(self.taps?)?, size(self.dilation)?);
+        Some(Axis { input, output, kernel, stride, dilation, pad }).filter(Axis::fits)
     }
 
     fn count(&self, size: &Formula, ceil: bool) -> Option<Formula> {
@@ -264,7 +265,8 @@ impl Along {
             // A last window may reach beyond the end, but one that begins behind the input is none.
             true => end.checked_add(stride)?.checked_sub(span)?.min(0).checked_add(begin)? - 1,
         };
-        size.plus(&Formula::from(beyond))?.floor_over(stride)?.plus(&Formula::from(1))
+        // Where no window fits, there is none.
+        size.plus(&Formula::from(beyond.checked_add(stride)?))?.at_least_0()?.floor_over(stride)
     }
 
     fn covered(&self, count: &Formula, more: i64) -> Option<Formula> {

@@ -148,6 +148,18 @@ impl Formula {
         }
     }
 
+    /// The number, or 0 if that is below it.
+    pub(crate) fn at_least_0(self) -> Option<Formula> {
+        if self.is_size() {
+            return Some(self);
+        }
+        let text = format!("max({self}, 0)");
+        match self.number() {
+            Some(_) => Some(Formula::from(0)),
+            None => (text.len() <= Formula::TEXT).then(|| Formula::symbol(&text)),
+        }
+    }
+
     /// The larger one of two numbers, if it is certain which one is.
     pub(crate) fn larger(&self, other: &Formula) -> Option<Formula> {
         match self.minus(other)? {
@@ -183,7 +195,7 @@ impl Formula {
         }
     }
 
-    /// The quotient by a number above 0, rounded down.
+    /// The quotient by a number above 0, rounded down. It must not be below 0 in a run that computes it: it may be a symbol.
     pub(crate) fn floor_over(&self, by: i64) -> Option<Formula> {
         match self.number() {
             _ if by <= 0 => None,
@@ -320,6 +332,9 @@ mod tests {
         is(number(7).divided(&number(0)), "?");
         is(n().divided(&number(2)), "floor((N)/2)");
         is(n().minus(&number(1)).unwrap().divided(&number(2)), "?");
+        is(n().at_least_0(), "N");
+        is(n().minus(&number(1)).unwrap().at_least_0(), "max(N - 1, 0)");
+        is(number(-3).at_least_0(), "0");
         is(product.divided(&number(-2)), "?");
     }
 

@@ -396,7 +396,7 @@ impl<T: Numbers> Plan<'_, T> {
             false => Right::View(self.attention.values(*batch, *head, columns.start)),
         };
         product(m, n, value_size, View::rows(&*scores, n), values).plan(alone).run(outputs, scratch, alone)?;
-        rows::finish(&self.attention, block, scores, outputs, out)
+        rows::finish(&self.attention, block, scores, outputs, out, stop)
     }
 }
 

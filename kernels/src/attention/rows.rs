@@ -5,6 +5,7 @@ use crate::cpu::for_each_level;
 use crate::functions::tanh_in_place;
 use crate::gemm;
 use crate::lanes::{Floating, Softmax, Stored};
+use crate::lookout::look;
 use crate::number::Float;
 use crate::{Stop, Stopped};
 use std::ops::Range;
@@ -223,7 +224,7 @@ fn biased<T: Floating>(
 
 for_each_level! {
     /// Writes the outputs of a block. A value that isn't finite is computed again without the keys that don't count.
-    pub(super) fn finish<T: Floating>(attention: &Attention<'_, T>, block: &Block, weights: &[T], outputs: &mut [T], out: Out<T>) -> Result<(), Stopped>
+    pub(super) fn finish<T: Floating>(attention: &Attention<'_, T>, block: &Block, weights: &[T], outputs: &mut [T], out: Out<T>, stop: Option<&Stop>) -> Result<(), Stopped>
         = finish_body::<T>;
 }
 
@@ -234,6 +235,7 @@ fn finish_body<T: Floating>(
     weights: &[T],
     outputs: &mut [T],
     out: Out<T>,
+    stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
     let (size, n) = (attention.sizes.value_size, block.columns.len());
     for (at, (row, own)) in block.rows.clone().zip(outputs.chunks_exact_mut(size.max(1))).enumerate() {
@@ -241,7 +243,7 @@ fn finish_body<T: Floating>(
         let finite = || own.iter().fold(true, |finite, y| finite & (Float::abs(*y) < T::GREATEST));
         if attention.written.is_none() && !finite() {
             let weights = weights.get(at * n..(at + 1) * n).ok_or(Stopped::Misfit)?;
-            again(attention, block, (head, query), weights, own)?;
+            again(attention, block, (head, query), weights, own, stop)?;
         }
         // SAFETY: the row of this query, and no other block has it.
         #[allow(unsafe_code)]
@@ -252,13 +254,14 @@ fn finish_body<T: Floating>(
 }
 
 /// The output of a query, key by key.
-#[cold]
+#[inline(always)]
 fn again<T: Floating>(
     attention: &Attention<'_, T>,
     block: &Block,
     (head, query): (usize, usize),
     weights: &[T],
     out: &mut [T],
+    stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
     const PART: usize = 64;
     let (seen, first) = (attention.seen(block.batch, query), block.columns.start);
@@ -271,6 +274,7 @@ fn again<T: Floating>(
         // The sums of the product: a block of keys after the other.
         out.fill(T::of(0.0));
         for (at, weights) in weights.chunks(gemm::BLOCK).enumerate() {
+            look(stop)?;
             let mut sums = [T::of(0.0); PART];
             for (key, weight) in (first + at * gemm::BLOCK..).zip(weights).filter(|(key, _)| counts(*key)) {
                 let value = attention.v.from(block.batch, block.head, key);

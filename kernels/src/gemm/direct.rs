@@ -113,7 +113,7 @@ unsafe fn all_rows<V: Vector<Of = f32> + Spread<Element = f32>, const K: usize, 
             // SAFETY: the processor has the vector.
             *lanes = unsafe { V::lanes::<STRIDE>(low, high.max(low)) };
         }
-        let is_inside = column >= pad && column - pad + V::COUNT + K <= input + 1;
+        let is_inside = count == V::COUNT && column >= pad && column - pad + V::COUNT + K <= input + 1;
         // SAFETY: the caller's; the lanes are in a line of the plane, all of them if neighbours start and end in it.
         unsafe {
             match STRIDE == 1 && is_inside {

@@ -37,7 +37,7 @@ impl Axis {
     }
 
     /// Whether no place overflows.
-    pub(super) fn fits(&self) -> bool {
+    pub fn fits(&self) -> bool {
         let last = |count: usize, distance: usize| count.saturating_sub(1).checked_mul(distance);
         let end = last(self.output, self.stride).and_then(|end| end.checked_add(last(self.kernel, self.dilation)?));
         let small = |end: Option<usize>| end.is_some_and(|end| isize::try_from(end).is_ok());

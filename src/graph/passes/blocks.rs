@@ -618,6 +618,27 @@ mod tests {
         check(&draft, &[1, 2], &[&[20, 5, 7], &[32, 5, 7]], &want);
     }
 
+    /// One of the transforms gives axes other entries that keep their sizes.
+    #[test]
+    fn a_transform_of_all_axes() {
+        let draft = || {
+            let mut builder = Builder::new();
+            let dims = [1, 16, 2, 3].map(Dim::Fixed).to_vec();
+            builder.shaped("x", Some(DType::Float.into()), Some(dims));
+            let id = builder.id("scales");
+            builder.draft.constant(id, Fact::constant(tensor(&[4], [1f32, 1.0, 2.0, 2.0])), None);
+            convolve(&mut builder, "x", [16, 16, 1, 1], 1, 1, "stem");
+            let text = |name: &str, value: &str| (name.to_string(), Attribute::String(value.into()));
+            let transform = text("coordinate_transformation_mode", "tf_half_pixel_for_nn");
+            builder.op_with("Resize", vec![text("mode", "linear"), transform], &["stem", "", "scales"], "moved");
+            convolve(&mut builder, "moved", [16, 16, 1, 1], 1, 1, "last");
+            builder.output("last")
+        };
+        let feeds = [tensor(&[1, 16, 2, 3], (0..96).map(|k| k as f32).collect::<Vec<_>>())];
+        let [got, want] = [true, false].map(|optimize| run(&load(draft(), optimize).unwrap(), &feeds, None));
+        assert_eq!(got, want);
+    }
+
     /// Images with three axes or one, in all nodes that know these.
     #[test]
     fn other_ranks() {

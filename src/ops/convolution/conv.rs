@@ -304,20 +304,22 @@ mod tests {
         run("Conv", 11, [], [&ones(&[3, 4]), &ones(&[3, 4])]).fails("allowed ranks from 3 on");
         let far = [int("group", 3), ints("dilations", &[i64::MAX]), string("auto_pad", "SAME_UPPER")];
         run("Conv", 11, far, [&x, &w]).fails("dilations 9223372036854775807 reach beyond any image");
+        let far = [int("group", 3), ints("dilations", &[i64::MAX - 1]), string("auto_pad", "SAME_UPPER")];
+        run("Conv", 11, far, [&x, &w]).fails("dilations 9223372036854775806 reach beyond any image");
     }
 
     #[test]
     fn shapes() {
         let x = "float[N, 3, 7, W]";
-        infer("Conv", 11, [], [x, "float[8, 3, 3, 3]"]).gives("[N, 8, 5, W - 2]");
+        infer("Conv", 11, [], [x, "float[8, 3, 3, 3]"]).gives("[N, 8, 5, max(W - 2, 0)]");
         infer("Conv", 11, [ints("pads", &[1, 1, 1, 1]), ints("strides", &[2, 2])], [x, "float[8, 3, 3, 3]"])
-            .gives("[N, 8, 4, floor((W - 1)/2) + 1]");
+            .gives("[N, 8, 4, floor((W + 1)/2)]");
         infer("Conv", 1, [string("auto_pad", "SAME_LOWER"), ints("strides", &[2, 1])], [x, "float[M, 3, 3, 3]"])
             .gives("[N, M, 4, W]");
         infer("Conv", 22, [int("group", 3), ints("dilations", &[3, 2])], [x, "float[6, 1, 3, 3]", "float[6]"])
-            .gives("[N, 6, 1, W - 4]");
-        infer("Conv", 22, [], [x, "float[6, 3, k, 3]"]).gives("[N, 6, ?, W - 2]");
-        infer("Conv", 22, [ints("kernel_shape", &[3, 5])], [x, "float[6, 3, k, 5]"]).gives("[N, 6, 5, W - 4]");
+            .gives("[N, 6, 1, max(W - 4, 0)]");
+        infer("Conv", 22, [], [x, "float[6, 3, k, 3]"]).gives("[N, 6, ?, max(W - 2, 0)]");
+        infer("Conv", 22, [ints("kernel_shape", &[3, 5])], [x, "float[6, 3, k, 5]"]).gives("[N, 6, 5, max(W - 4, 0)]");
         infer("Conv", 22, [], ["float", "float[6, 3, 3, 3]"]).gives("");
     }
 

@@ -414,16 +414,16 @@ mod tests {
     fn shapes() {
         let x = "float[N, C, 7, W]";
         let kernel = || ints("kernel_shape", &[3, 2]);
-        infer("AveragePool", 1, [kernel()], [x]).gives("[N, C, 5, W - 1]");
+        infer("AveragePool", 1, [kernel()], [x]).gives("[N, C, 5, max(W - 1, 0)]");
         infer("AveragePool", 22, [kernel(), ints("strides", &[2, 2]), ints("pads", &[0, 0, 1, 1])], [x])
-            .gives("[N, C, 3, floor((W - 1)/2) + 1]");
-        infer("AveragePool", 19, [kernel(), ints("dilations", &[3, 3])], [x]).gives("[N, C, 1, W - 3]");
-        infer("MaxPool", 8, [kernel()], [x]).gives_all(["[N, C, 5, W - 1]", "[N, C, 5, W - 1]"]);
+            .gives("[N, C, 3, floor((W + 1)/2)]");
+        infer("AveragePool", 19, [kernel(), ints("dilations", &[3, 3])], [x]).gives("[N, C, 1, max(W - 3, 0)]");
+        infer("MaxPool", 8, [kernel()], [x]).gives_all(["[N, C, 5, max(W - 1, 0)]", "[N, C, 5, max(W - 1, 0)]"]);
         infer("MaxPool", 1, [kernel(), string("auto_pad", "SAME_UPPER"), ints("strides", &[2, 1])], [x])
             .gives("[N, C, 4, W]");
-        infer("LpPool", 2, [kernel(), string("auto_pad", "VALID")], [x]).gives("[N, C, 5, W - 1]");
+        infer("LpPool", 2, [kernel(), string("auto_pad", "VALID")], [x]).gives("[N, C, 5, max(W - 1, 0)]");
         infer("LpPool", 2, [kernel(), string("auto_pad", ""), ints("pads", &[1, 0, 1, 0])], [x])
-            .gives("[N, C, 7, W - 1]");
+            .gives("[N, C, 7, max(W - 1, 0)]");
         infer("LpPool", 1, [], [x]).fails("kernel_shape is not given: windows have no size");
         infer("MaxPool", 12, [ints("kernel_shape", &[5, 5])], ["float"]).gives("");
     }
@@ -438,12 +438,12 @@ mod tests {
         pool(3, [0, 0], "4", "2");
         pool(3, [0, 0], "5", "2");
         pool(3, [0, 0], "6", "3");
-        pool(3, [0, 0], "W", "floor((W - 2)/2) + 1");
-        pool(3, [1, 1], "W", "floor((W)/2) + 1");
+        pool(3, [0, 0], "W", "floor((W)/2)");
+        pool(3, [1, 1], "W", "floor((W + 2)/2)");
         // The second window would begin behind the input.
         pool(1, [0, 0], "2", "1");
-        pool(1, [0, 0], "W", "floor((W - 1)/2) + 1");
-        pool(2, [0, 1], "W", "floor((W - 1)/2) + 1");
+        pool(1, [0, 0], "W", "floor((W + 1)/2)");
+        pool(2, [0, 1], "W", "floor((W + 1)/2)");
     }
 
     /// Windows are counted one by one: each begins within the input, and the one before ends before the padding does.

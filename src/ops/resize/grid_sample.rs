@@ -80,7 +80,8 @@ impl Operator for GridSample {
         if elements == 0 {
             return Ok(output.finish().into());
         }
-        if sizes.contains(&0) {
+        // Zeros are around an image without elements, too.
+        if sizes.contains(&0) && !matches!(self.padding, Padding::Zeros) {
             return Err(fault("there is nothing to sample"));
         }
         let taps: u64 = match self.filter {
@@ -195,10 +196,22 @@ mod tests {
             .gives(tensor(&[1, 1, 2], [false, true]));
     }
 
+    /// Everything is outside of an image without elements.
+    #[test]
+    fn nothing_among_zeros() {
+        let (x, grid) = (tensor(&[1, 1, 2, 0], Vec::<f32>::new()), tensor(&[1, 1, 2, 2], [0f32, 0., 1., f32::NAN]));
+        for mode in ["linear", "nearest", "cubic"] {
+            for corners in [0, 1] {
+                run("GridSample", 20, [string("mode", mode), int("align_corners", corners)], [&x, &grid])
+                    .gives(tensor(&[1, 1, 1, 2], [0f32, 0.]));
+            }
+        }
+    }
+
     #[test]
     fn refusals() {
         let (x, grid) = (tensor(&[1, 1, 2, 0], Vec::<f32>::new()), tensor(&[1, 1, 1, 2], [0f32; 2]));
-        run("GridSample", 20, [], [&x, &grid]).fails(
+        run("GridSample", 20, [string("padding_mode", "border")], [&x, &grid]).fails(
             "\"X\" of shape [1, 1, 2, 0] and \"grid\" of shape [1, 1, 1, 2] don't fit: there is nothing to sample",
         );
         let line = tensor(&[1, 1, 2], [1f32, 2.]);

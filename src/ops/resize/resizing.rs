@@ -113,6 +113,11 @@ impl Resize {
                 return by_scales(axis, input, scale);
             }
             let target = input as f64 * (part.1 - part.0) * f64::from(scale);
+            if target < 0.0 {
+                let (start, end) = part;
+                let text = format!("the part of axis {axis} ends at {end}, before its start at {start}");
+                return Err(Error::input(text).parameter("roi").axis(axis as i64));
+            }
             if !(0.0..=i64::MAX as f64).contains(&target) {
                 return Err(too_large(axis, input, scale));
             }
@@ -196,8 +201,9 @@ impl Resize {
 
 impl Blockwise for Resize {
     fn in_blocks(&self, channels: usize, axes: usize, constant: &Constants<'_>) -> Option<InBlocks> {
-        let is_part = self.interpolation.transform == Transform::TfCropAndResize;
-        if axes != 2 || is_part || self.policy != Policy::Stretch {
+        // These change axes that keep their sizes, too.
+        let of_all = matches!(self.interpolation.transform, Transform::TfCropAndResize | Transform::TfHalfPixelForNn);
+        if axes != 2 || of_all || self.policy != Policy::Stretch {
             return None;
         }
         let axes = self.places(4).ok()?;
@@ -483,7 +489,8 @@ mod tests {
             .fails("\"roi\" has shape [2]: [4] is needed, where each axis begins and ends");
         run("Resize", 13, [crop()], [&x, &tensor(&[4], [0f32, f32::NAN, 1., 1.]), &scales])
             .fails("roi[1] is NaN: it must be finite");
-        run("Resize", 13, [crop()], [&x, &tensor(&[4], [0f32, 1., 1., 0.]), &scales]).fails("too many");
+        run("Resize", 13, [crop()], [&x, &tensor(&[4], [0f32, 1., 1., 0.25]), &scales])
+            .fails("the part of axis 1 ends at 0.25, before its start at 1");
     }
 
     #[test]

@@ -16,7 +16,11 @@ pub fn gate(
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     let (blocks, len) = (channels.div_ceil(CHANNELS), out.len());
-    let count = len / len_of(channels, positions).max(1);
+    let count = match len_of(channels, positions) {
+        // Without positions there may be any number of images.
+        0 => numbers.len() / channels.max(1),
+        image => len / image,
+    };
     let of_each = numbers.len() == count.saturating_mul(channels);
     let fits = len == count.saturating_mul(len_of(channels, positions)) && (of_each || numbers.len() == channels);
     if !fits || images.is_some_and(|images| images.len() != len) {
@@ -70,4 +74,19 @@ fn product(place: &Place, numbers: &Place) -> Place {
         *product *= number;
     }
     product
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Images without positions are there, however many there are.
+    #[test]
+    fn images_without_positions() {
+        let resources = Resources { threads: 1, stop: None };
+        for (numbers, fits) in [(20, true), (40, true), (60, true), (30, false)] {
+            let outcome = gate(Some(&[]), &vec![1.0; numbers], 20, 0, &mut [], resources);
+            assert_eq!(outcome.is_ok(), fits, "{numbers}");
+        }
+    }
 }
