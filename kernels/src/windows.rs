@@ -152,8 +152,7 @@ pub struct Windows {
 impl Windows {
     pub fn new(axes: impl IntoIterator<Item = Axis>) -> Windows {
         let mut outer: SmallVec<[Axis; 3]> = axes.into_iter().collect();
-        let one = Axis { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, pad: 0 };
-        let last = outer.pop().unwrap_or(one);
+        let last = outer.pop().unwrap_or(Axis::ROW);
         Windows { outer, last }
     }
 

@@ -161,7 +161,8 @@ impl DraftBody {
         });
         let inferred = self.draft.outputs.iter().map(|(info, id)| {
             let fact = fact(*id);
-            let dims = fact.dims().map(Into::into).or_else(|| info.shape.clone().map(Vec::into_boxed_slice));
+            // What is declared of sizes may be wrong.
+            let dims = fact.dims().map(Into::into);
             Fact::of(fact.value_type.or_else(|| info.value_type.clone()), dims)
         });
         let (outputs, inferred) = (outputs.collect(), inferred.collect());

@@ -11,6 +11,7 @@ use crate::files::{LoadedModel, ModelFiles};
 use crate::graph::{Draft, Ids, NODE_BYTES, Names, NodePlace, ValueInfo};
 use crate::operator::Label;
 use crate::registry::{Lookup, Registry};
+use crate::schema::Arity;
 use crate::value::{Fact, Value};
 use bytes::Bytes;
 use prost::Message;
@@ -181,7 +182,9 @@ impl Loader<'_> {
         }
         for info in declared {
             let info = info?;
-            if let (Some(name), Some(value_type)) = (&info.name, types::declared(&info)) {
+            // A name that a subgraph doesn't give itself may be nobody's.
+            let is_own = |name: &&String| self.open.is_empty() || scope.names.get(name).is_some();
+            if let (Some(name), Some(value_type)) = (info.name.as_ref().filter(is_own), types::declared(&info)) {
                 let (id, files) = (self.value(scope, name)?, self.files);
                 // What can't be read isn't checked.
                 let dims = || types::declared_dims(&info, &files.limits, &files.budget).unwrap_or_default();
@@ -339,6 +342,11 @@ impl Loader<'_> {
         }
         let (place, read) = match self.resolve(&scope.opsets, domain, &op_type, &place)? {
             Some(resolved) => {
+                // One that is left out by an empty name at the end is as one that isn't listed.
+                let formal = |k: usize| resolved.schema.outputs.get(k).map(|formal| formal.arity);
+                while outputs.last() == Some(&None) && formal(outputs.len() - 1) == Some(Arity::Optional) {
+                    outputs.pop();
+                }
                 let place = place(resolved.label.clone());
                 let attributes = scope.bind(proto.attribute, budget).map_err(|error| vec![error]);
                 let read = |protos| attribute::read(protos, &resolved, self.ir_version, self.files);

@@ -141,7 +141,7 @@ impl Filters {
 }
 
 impl Convolution {
-    /// How far numbers that belong to the filters are apart: of a filter, of an image, and of a group.
+    /// How far numbers that belong to the filters are apart: of an image, and of a group.
     pub(super) fn by_filter(&self) -> [usize; 2] {
         [0, self.m]
     }

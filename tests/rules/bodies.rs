@@ -770,3 +770,42 @@ fn errors_name_the_values_of_the_graph() {
     let text = "node #1 (If-13): \"cond\" (value \"two\") has shape [2]: one value is needed";
     assert_eq!(load_and_run(&model, feeds).unwrap_err().to_string(), text);
 }
+
+/// Types of values that a subgraph doesn't give itself, which optimisers leave behind, say nothing about outer values.
+#[test]
+fn declarations_of_values_that_are_gone() {
+    for name in ["gone", "later", "y"] {
+        let mut branch = body("then_branch", &[], vec![node("Add", &["x", "x"], &["sum"], vec![])], &["sum"]);
+        let graph = branch.g.as_mut().unwrap();
+        graph.value_info.push(open(name, DType::Float));
+        let other = body("else_branch", &[], vec![node("Neg", &["x"], &["negated"], vec![])], &["negated"]);
+        let nodes = vec![node("If", &["c"], &["y"], vec![branch, other]), node("Neg", &["y"], &["later"], vec![])];
+        let outputs = load_and_run(&model_of(16, nodes, &["later"]), feeds(&[1.0, 2.0], 0, true)).unwrap();
+        assert_eq!(outputs["later"], floats(&[-2.0, -4.0]), "{name}");
+    }
+}
+
+/// Sizes that a branch declares of its output, and doesn't have.
+#[test]
+fn wrong_sizes_of_branches() {
+    let [one, other] = ["then_branch", "else_branch"].map(|name| {
+        let nodes = vec![node("Transpose", &["matrix"], &["turned"], vec![])];
+        let mut branch = body(name, &[], nodes, &[]);
+        let sizes = [Dim::Fixed(2), Dim::Fixed(3)];
+        branch.g.as_mut().unwrap().output = vec![value("turned", DType::Float, Some(&sizes))];
+        branch
+    });
+    let nodes = vec![
+        node("Unsqueeze", &["x", "zero"], &["row"], vec![]),
+        node("Concat", &["row", "row"], &["matrix"], vec![int("axis", 0)]),
+        node("If", &["c"], &["y"], vec![one, other]),
+        node("Shape", &["y"], &["shape"], vec![]),
+    ];
+    let mut model = model_of(16, nodes, &["shape"]);
+    graph_of(&mut model).initializer.push(initializer("zero", &Tensor::from(vec![0i64])));
+    for optimize in [true, false] {
+        let model = Model::options().optimize(optimize).from_bytes(model.encode_to_vec()).unwrap();
+        let outputs = model.run(feeds(&[1.0, 2.0, 3.0], 0, true)).unwrap();
+        assert_eq!(outputs["shape"], Tensor::from(vec![3i64, 2]).into(), "{optimize}");
+    }
+}

@@ -112,3 +112,37 @@ fn a_type_or_a_shape_need_not_be_declared() {
         ("also an input", |m| graph_of(m).output.push(declared("data", DType::Float, &[3, 2]))),
     ]);
 }
+
+/// An output may be left out by an empty name at the end, or by no name: both are the same.
+#[test]
+fn outputs_that_are_left_out_at_the_end() {
+    use crate::common::{int, ints, node};
+    let channels: Vec<&str> = vec!["x", "scale", "bias", "mean", "variance"];
+    for (operator, version, inputs, attributes, count) in [
+        ("MaxPool", 12, vec!["x"], vec![ints("kernel_shape", &[2])], 2),
+        ("Dropout", 10, vec!["x"], vec![], 2),
+        ("Dropout", 22, vec!["x"], vec![], 2),
+        ("BatchNormalization", 9, channels.clone(), vec![], 5),
+        ("BatchNormalization", 15, channels.clone(), vec![], 3),
+        ("BatchNormalization", 6, channels, vec![int("is_test", 1)], 5),
+    ] {
+        let run = |outputs: &[&str]| {
+            let mut model = good();
+            model.opset_import = vec![crate::import("", version)];
+            let graph = graph_of(&mut model);
+            graph.node = vec![node(operator, &inputs, outputs, attributes.clone())];
+            graph.input = inputs.iter().map(|name| value(name, DType::Float, None)).collect();
+            graph.output = vec![ValueInfoProto { name: Some("y".into()), ..Default::default() }];
+            let x = ndarray::arr3(&[[[1f32, 2.0, 3.0], [4.0, 5.5, 6.0]]]);
+            let own = |name: &&str| match *name {
+                "x" => (name.to_string(), onnxref::Value::from(x.clone())),
+                _ => (name.to_string(), ndarray::arr1(&[0.5f32, 0.25]).into()),
+            };
+            let feeds = inputs.iter().map(own).fold(inputs! {}, |feeds, (name, value)| feeds.with(name, value));
+            load_and_run(&model, feeds).map(|outputs| outputs["y"].clone())
+        };
+        let mut names = vec![""; count];
+        names[0] = "y";
+        assert_eq!(run(&names).unwrap(), run(&["y"]).unwrap(), "{operator}-{version}");
+    }
+}

@@ -62,11 +62,11 @@ fn fusion(found: Found, draft: &Draft, readers: &Readers) -> Option<Fusion> {
     let last = nodes().next_back()?;
     let Some(Made::Product(product)) = &last.operator else { return None };
     let made = |node: &DraftNode| node.operator.as_ref().is_some_and(|made| made.plain().is_some());
-    let softmax = nodes().find(|node| *node.place.operator.name == *"Softmax")?;
+    let mut softmax = nodes().filter(|node| *node.place.operator.name == *"Softmax");
     let value = |name| found.value(name);
     let queries = fact(value("q")?, draft)?;
     let dtype = dtype(value("q")?, draft).filter(|dtype| matches!(dtype, DType::Float | DType::Double))?;
-    if !nodes().all(made) || !along_rows(softmax, draft) {
+    if !nodes().all(made) || !softmax.all(|node| along_rows(node, draft)) {
         return None;
     }
     let walk = Walk { draft, readers };
@@ -203,6 +203,33 @@ mod tests {
                     assert_eq!(run(&graph, &example.feeds(), None), run(&plain, &example.feeds(), None), "{example:?}");
                 }
             }
+        }
+    }
+
+    /// The weights that are NaN may be those of another softmax, along another axis.
+    #[test]
+    fn another_softmax() {
+        for (axis, nodes) in [(-1, 1), (0, 7)] {
+            let draft = || {
+                let mut builder = Builder::new();
+                for (name, shape) in [("q", [3, 2]), ("k", [2, 4]), ("v", [4, 5])] {
+                    builder.shaped(name, Some(DType::Float.into()), Some(shape.map(Dim::Fixed).to_vec()));
+                }
+                let zero = builder.id("zero");
+                builder.draft.constant(zero, Fact::constant(tensor(&[], [0f32])), None);
+                builder.op("MatMul", &["q", "k"], "scores");
+                for (name, axis) in [("looked at", -1), ("weights", axis)] {
+                    builder.op_with("Softmax", vec![("axis".to_string(), Attribute::Int(axis))], &["scores"], name);
+                }
+                builder.op("IsNaN", &["looked at"], "nan");
+                builder.op("Where", &["nan", "zero", "weights"], "numbers");
+                builder.op("MatMul", &["numbers", "v"], "y");
+                builder.output("y")
+            };
+            let feeds = [given(&[3, 2]), given(&[2, 4]), given(&[4, 5])];
+            let [graph, plain] = [true, false].map(|optimize| load(draft(), optimize).unwrap());
+            assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None), "{axis}");
+            assert_eq!(graph.node_infos().len() == 1, nodes == 1, "{axis}");
         }
     }
 

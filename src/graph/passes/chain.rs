@@ -2,13 +2,13 @@
 
 use super::fuse::{Fusion, fuse, outside};
 use super::pattern::Pattern;
-use super::{PassContext, Readers, constant};
+use super::{PassContext, Readers, constant, fact};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::{Draft, DraftNode, Entry, Id};
 use crate::operator::{Chain, Made, Rowwise, StepInput};
 use crate::tensor::Scalar;
-use crate::value::{Dim, ValueType};
+use crate::value::{Dim, Fact, ValueType};
 use kernels::functions::{GeluOfErf, Halved, Scaled};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -118,7 +118,10 @@ fn gelus(draft: &Draft, readers: &Readers) -> Result<Vec<Gelu>> {
 
 /// The chain of these nodes and the values that it reads, if it isn't too large.
 fn plan(chain: &[usize], dtype: DType, draft: &Draft, gelus: &[Gelu]) -> Option<(Chain, SmallVec<[Id; 4]>)> {
-    let is_inside = |gelu: &&Gelu| gelu.nodes.iter().all(|at| chain.contains(at));
+    let dims = |id: Id| fact(id, draft).and_then(Fact::dims);
+    let of_chain = draft.nodes.get(*chain.last()?)?.outputs.first().copied().flatten().and_then(dims);
+    // Its constants may have more dimensions than its input.
+    let is_inside = |gelu: &&Gelu| gelu.nodes.iter().all(|at| chain.contains(at)) && dims(gelu.x) == of_chain;
     let gelu = |at: usize| {
         let of_floats = matches!(dtype, DType::Float | DType::Double);
         let found = gelus.binary_search_by_key(&Some(&at), |gelu| gelu.nodes.last()).ok().filter(|_| of_floats)?;
@@ -284,6 +287,31 @@ mod tests {
                 _ => None,
             });
             assert_eq!(chains.collect::<Vec<_>>(), [steps], "{dtype}");
+        }
+    }
+
+    /// Constants of Gelu that have more dimensions than its input give them to the output.
+    #[test]
+    fn gelu_of_a_scalar() {
+        for shape in [&[][..], &[1]] {
+            let draft = || {
+                let mut builder = Builder::new();
+                builder.shaped("x", Some(DType::Float.into()), Some(vec![]));
+                for (name, number) in [("c", 1.41f32), ("one", 1.0), ("half", 0.5)] {
+                    let id = builder.id(name);
+                    builder.draft.constant(id, Fact::constant(tensor(shape, [number])), None);
+                }
+                builder.op("Div", &["x", "c"], "scaled");
+                builder.op("Erf", &["scaled"], "e");
+                builder.op("Add", &["one", "e"], "s");
+                builder.op("Mul", &["x", "s"], "h");
+                builder.op("Mul", &["h", "half"], "y");
+                builder.output("y")
+            };
+            let [got, want] =
+                [true, false].map(|optimize| run(&load(draft(), optimize).unwrap(), &[tensor(&[], [0.7f32])], None));
+            assert_eq!(got, want);
+            assert_eq!(got[0].tensor().unwrap().shape(), shape);
         }
     }
 

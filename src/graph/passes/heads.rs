@@ -1,6 +1,6 @@
 //! Where the matrices of attention are, before nodes turn, repeat or multiply them.
 
-use super::{Readers, constant, dtype, fact};
+use super::{Readers, aligns_last, constant, dtype, fact};
 use crate::graph::draft::{Draft, DraftNode, Id};
 use crate::operator::{Attribute, HeadsIn, Made};
 use crate::tensor::Scalar;
@@ -55,7 +55,7 @@ impl Walk<'_> {
     fn maker(&self, id: Id) -> Option<(usize, &DraftNode)> {
         let at = self.readers.producer(id).filter(|_| self.readers.count(id) == 1)?;
         let node = self.draft.nodes.get(at)?;
-        let plain = matches!(node.operator, Some(Made::Plain(_) | Made::Rowwise(_))) && !node.open;
+        let plain = matches!(node.operator, Some(Made::Plain(_) | Made::Rowwise(_))) && !node.open && aligns_last(node);
         let own = node.resolved.as_ref().is_some_and(|resolved| !resolved.is_custom());
         let is_default = node.place.operator.domain.is_empty();
         (plain && own && is_default && node.outputs.len() == 1).then_some((at, node))

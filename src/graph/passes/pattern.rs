@@ -4,7 +4,7 @@
 //! the same one at each of its uses. A number is a constant of one element. The inputs of Add and Mul may be in either
 //! order.
 
-use super::Readers;
+use super::{Readers, aligns_last};
 use crate::error::{Error, Result};
 use crate::graph::draft::{Draft, DraftNode, Entry, Id};
 use crate::tensor::Scalar;
@@ -90,6 +90,7 @@ impl Pattern {
             || !label.domain.is_empty()
             || !own
             || node.open
+            || !aligns_last(node)
             || node.inputs.len() != inputs.len()
         {
             return None;

@@ -172,6 +172,7 @@ mod tests {
     use crate::graph::{Draft, NodeInfo, Watch};
     use crate::operator::Attribute;
     use crate::ops::testing::tensor;
+    use crate::registry::Registry;
     use crate::value::{Dim, Fact, Value};
 
     fn sizes(dims: &[usize]) -> Option<Vec<Dim>> {
@@ -442,5 +443,42 @@ mod tests {
         let error = failure(&graph, &feeds);
         assert_eq!(error, failure(&plain, &feeds));
         assert!(error.starts_with("node \"product\" (MatMul-13): \"A\" (value \"a\") of shape [2, 3]"), "{error}");
+    }
+
+    /// Up to version 6, Add says where its second input belongs.
+    #[test]
+    fn sums_of_older_versions() {
+        let attributes = |axis: Option<i64>| {
+            let axis = axis.map(|axis| ("axis".to_string(), Attribute::Int(axis)));
+            [("broadcast".to_string(), Attribute::Int(1))].into_iter().chain(axis).collect::<Vec<_>>()
+        };
+        for (attributes, shape) in [
+            (attributes(None), vec![3]),
+            (attributes(Some(1)), vec![3]),
+            (attributes(Some(2)), vec![3]),
+            (attributes(Some(0)), vec![2]),
+            (Vec::new(), vec![2, 3, 3]),
+            (Vec::new(), vec![3]),
+        ] {
+            let draft = || {
+                let mut builder = Builder::new();
+                builder.shaped("a", Some(DType::Float.into()), sizes(&[2, 3, 5]));
+                for (name, shape) in [("b", &[5, 3][..]), ("c", &shape)] {
+                    let id = builder.id(name);
+                    let numbers = numbers(shape.iter().product());
+                    builder.draft.constant(id, Fact::constant(tensor(shape, numbers)), None);
+                }
+                builder.op("MatMul", &["a", "b"], "product");
+                let resolved = Registry::default().resolve("", "Add", 6).unwrap();
+                builder.whole_node("y", resolved, attributes.clone(), &["product", "c"], "y");
+                builder.output("y")
+            };
+            let [got, want] = [true, false].map(|optimize| {
+                let feeds = [tensor(&[2, 3, 5], numbers(30))];
+                testing::run(&load(draft(), optimize).unwrap(), &feeds, None).map_err(|error| error.to_string())
+            });
+            assert_eq!(got, want, "{attributes:?} {shape:?}");
+            assert_eq!(got.is_err(), attributes.is_empty() && shape.len() == 1, "{shape:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::copies::{is_own, own_sources};
 use super::fuse::{Fusion, fuse, outside};
-use super::{PassContext, Readers, constant, dtype, fact, functions, integer};
+use super::{PassContext, Readers, aligns_last, constant, dtype, fact, functions, integer};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::{Draft, DraftNode, Id};
@@ -241,6 +241,7 @@ fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option
     let Last { scaling: last, zero_point, mut after, mut main, mut node } = last(at, draft, readers, true)?;
     let mut row = None;
     if *node.place.operator.name == *"Add"
+        && aligns_last(node)
         && let [Some(one), Some(other)] = *node.inputs
     {
         let (sums, bias) = if constant(other, draft).is_some() { (one, other) } else { (other, one) };

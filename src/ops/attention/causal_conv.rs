@@ -21,16 +21,14 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
 impl Operator for CausalConv {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let (input, weight) = (call.tensor(0)?, call.tensor(1)?);
-        let &[batch, channels, length] = input.shape() else { return Err(self.misfit(call, 0, "a rank of 3")) };
+        let &[batch, channels, length] = input.shape() else { return Err(misfit(call, 0, "a rank of 3")) };
         let taps = match *weight.shape() {
             [c, 1, taps] if c == channels && taps > 0 => taps,
-            _ => return Err(self.misfit(call, 1, &format!("[{channels}, 1, at least 1]"))),
+            _ => return Err(misfit(call, 1, &format!("[{channels}, 1, at least 1]"))),
         };
         let state = [batch, channels, taps - 1];
         for (k, needs) in [(2, &[channels][..]), (3, &state)] {
-            if call.optional_tensor(k)?.is_some_and(|tensor| tensor.shape() != needs) {
-                return Err(self.misfit(call, k, &ShapeText(needs).to_string()));
-            }
+            check_shape(call, k, &[needs])?;
         }
         call.charge(kernels::volume(taps, input.shape()) as u64)?;
         let dtype = input.dtype();
@@ -110,20 +108,14 @@ impl CausalConv {
                 Some(past) => out_old.copy_from_slice(past),
                 None => out_old.fill(0),
             }
-            let at_new = (at + 1) * length + (start + out_old.len()) - kept;
-            if let Some(from) = from.get(at_new..at_new + new.len()) {
+            // Before the new ones, there are none of them.
+            let at_new = ((at + 1) * length + start + out_old.len()).checked_sub(kept);
+            if let Some(from) = at_new.and_then(|at| from.get(at..at + new.len())) {
                 new.copy_from_slice(from);
             }
             Ok(())
         })?;
         Ok(present.finish())
-    }
-
-    #[cold]
-    fn misfit(&self, call: &Call<'_>, k: usize, needs: &str) -> Error {
-        let name = call.name(k);
-        let shape = call.tensor(k).map_or_else(|_| String::new(), |tensor| ShapeText(tensor.shape()).to_string());
-        Error::input(format!("{} has shape {shape}: {needs} is needed", quote(name))).parameter(name)
     }
 }
 

@@ -202,6 +202,10 @@ impl<F: Function, const N: usize> Rowwise for Elementwise<F, N> {
         may_chain(self.align, self.test, self.divides, dtype) && (self.row)(dtype.format()).is_some()
     }
 
+    fn aligns_last(&self) -> bool {
+        self.align == Align::Last
+    }
+
     fn compute(&self, dtype: DType, inputs: &[&[u8]], out: &mut [u8]) {
         if let (Some(row), Ok(inputs)) = ((self.row)(dtype.format()), inputs.try_into()) {
             row(&self.function, inputs, out);
