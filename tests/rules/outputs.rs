@@ -134,11 +134,10 @@ fn outputs_that_are_left_out_at_the_end() {
             graph.input = inputs.iter().map(|name| value(name, DType::Float, None)).collect();
             graph.output = vec![ValueInfoProto { name: Some("y".into()), ..Default::default() }];
             let x = ndarray::arr3(&[[[1f32, 2.0, 3.0], [4.0, 5.5, 6.0]]]);
-            let own = |name: &&str| match *name {
-                "x" => (name.to_string(), onnxref::Value::from(x.clone())),
-                _ => (name.to_string(), ndarray::arr1(&[0.5f32, 0.25]).into()),
-            };
-            let feeds = inputs.iter().map(own).fold(inputs! {}, |feeds, (name, value)| feeds.with(name, value));
+            let feeds = inputs.iter().fold(inputs! {}, |feeds, name| match *name {
+                "x" => feeds.with("x", x.clone()),
+                name => feeds.with(name, ndarray::arr1(&[0.5f32, 0.25])),
+            });
             load_and_run(&model, feeds).map(|outputs| outputs["y"].clone())
         };
         let mut names = vec![""; count];

@@ -228,13 +228,17 @@ impl<'a> Dequantized<'a> {
         }
     }
 
-    /// The scales, zero points and words of a block of a group.
+    /// A block of a group.
     #[inline(always)]
-    fn block(&self, group: usize, block: usize) -> (&[f32], &[u8], &[u32]) {
+    fn part<const BITS: usize>(&self, group: usize, block: usize) -> Part<'_, BITS> {
         let start = group * self.sizes.words_of_group() + block * self.sizes.words(self.sizes.block);
         let (scales, rest) = self.words.get(start..).unwrap_or(&[]).split_at_checked(SCALES).unwrap_or_default();
         let (zeros, rows) = rest.split_at_checked(ZEROS).unwrap_or_default();
-        (cast_slice(scales), cast_slice(zeros), rows)
+        Part {
+            rows: rows.as_chunks().0,
+            zeros: cast_slice(zeros).first_chunk().map_or([0.0; LANES], floats_of),
+            scales: cast_slice(scales).first_chunk().copied().unwrap_or([0.0; LANES]),
+        }
     }
 }
 
@@ -259,14 +263,10 @@ fn panel_body<const BITS: usize>(of: &Dequantized<'_>, steps: &Range<usize>, col
         let mut step = steps.start;
         while step < steps.end {
             let start = step / block * block;
-            let (scales, zeros, words) = of.block(group, step / block);
-            let (Some(scales), Some(zeros)) = (scales.first_chunk(), zeros.first_chunk()) else { return };
-            let zeros = floats_of(zeros);
             let end = steps.end.min(k).min(start + block);
             let at = (step - steps.start) * width + column - columns.start;
             let to = to.get_mut(at..).unwrap_or(&mut []);
-            let part = Part::<BITS> { words, zeros: &zeros, scales };
-            part.write(step - start..end - start, &lanes, width, to);
+            of.part::<BITS>(group, step / block).write(step - start..end - start, &lanes, width, to);
             step = end;
         }
         column += lanes.len();
@@ -334,13 +334,8 @@ fn block_sums<const BITS: usize, const N: usize>(
     let (mut step, mut rest) = (steps.start, x);
     while step < steps.end.min(k) {
         let start = step / block * block;
-        let parts: [(&[f32], &[u8], &[u32]); N] = from_fn(|n| of.block(group + n, step / block));
-        let zeros: [[f32; LANES]; N] = parts.map(|(_, zeros, _)| zeros.first_chunk().map_or([0.0; LANES], floats_of));
+        let parts: [Part<'_, BITS>; N] = from_fn(|n| of.part(group + n, step / block));
         let end = steps.end.min(k).min(start + block);
-        let parts: [Part<'_, BITS>; N] = from_fn(|n| {
-            let (scales, _, words) = parts[n];
-            Part { words, zeros: &zeros[n], scales: scales.first_chunk().unwrap_or(&[0.0; LANES]) }
-        });
         let (own, others) = rest.split_at((end - step).min(rest.len()));
         let (first, row) = ((step - start) % of_word, (step - start) / of_word);
         let (head, whole) = own.split_at(if first == 0 { 0 } else { (of_word - first).min(own.len()) });
@@ -367,7 +362,7 @@ fn multiply<const BITS: usize, const N: usize>(
 ) {
     for (at, x) in x.iter().enumerate() {
         for (part, sums) in parts.iter().zip(&mut *sums) {
-            let Some(words) = part.words.as_chunks::<LANES>().0.get(row) else { return };
+            let Some(words) = part.rows.get(row) else { return };
             let floats = part.floats(words, first + at);
             for (sum, float) in sums.iter_mut().zip(floats) {
                 *sum = Number::mul_add(*x, float, *sum);
@@ -376,11 +371,11 @@ fn multiply<const BITS: usize, const N: usize>(
     }
 }
 
-/// Some columns of a block.
+/// A block of a group: rows of words, zero points as [`floats_of`] gives them, and scales.
 struct Part<'a, const BITS: usize> {
-    words: &'a [u32],
-    zeros: &'a [f32; LANES],
-    scales: &'a [f32; LANES],
+    rows: &'a [[u32; LANES]],
+    zeros: [f32; LANES],
+    scales: [f32; LANES],
 }
 
 impl<const BITS: usize> Part<'_, BITS> {
@@ -388,10 +383,9 @@ impl<const BITS: usize> Part<'_, BITS> {
     #[inline(always)]
     fn write(&self, steps: Range<usize>, lanes: &Range<usize>, width: usize, to: &mut [f32]) {
         let of_word = 32 / BITS;
-        let rows = self.words.as_chunks::<LANES>().0;
         let (mut step, mut lines) = (steps.start, to.chunks_mut(width));
         while step < steps.end {
-            let Some(row) = rows.get(step / of_word) else { return };
+            let Some(row) = self.rows.get(step / of_word) else { return };
             let first = step % of_word;
             let count = (of_word - first).min(steps.end - step);
             if first == 0 && count == of_word && lanes.len() == LANES {
@@ -419,7 +413,7 @@ impl<const BITS: usize> Part<'_, BITS> {
     fn floats(&self, words: &[u32; LANES], at: usize) -> [f32; LANES] {
         let (shift, mask) = (at * BITS, (1u32 << BITS) - 1);
         let mut floats = [0f32; LANES];
-        for (((float, word), zero), scale) in floats.iter_mut().zip(words).zip(self.zeros).zip(self.scales) {
+        for (((float, word), zero), scale) in floats.iter_mut().zip(words).zip(&self.zeros).zip(&self.scales) {
             *float = (f32::from_bits(INTEGER | (word >> shift) & mask) - zero) * scale;
         }
         floats

@@ -29,6 +29,9 @@ impl Operands {
             .filter_map(|node| node.outputs.first().copied().flatten())
             .map(|id| (id.at(), Reader::Nobody))
             .collect();
+        if values.is_empty() {
+            return Operands(values);
+        }
         values.sort_unstable_by_key(|(at, _)| *at);
         let mut read = |id: Id, by: Reader| {
             let found = values.binary_search_by_key(&id.at(), |(at, _)| *at).ok();
