@@ -225,10 +225,41 @@ fn external_data_follows_its_model() -> Result<()> {
     std::fs::remove_file(one.path().join("weights.bin"))?;
     let error = broken.save(other.path().join("none.onnx")).map_err(|error| error.to_string());
     let folder = one.path().display();
-    let text =
-        format!("external data \"weights.bin\" in the folder \"{folder}\": No such file or directory (os error 2)");
+    let text = format!(
+        "tensor \"table\": external data \"weights.bin\" in the folder \"{folder}\": No such file or directory (os error 2)"
+    );
     assert_eq!(error, Err(text));
     ensure!(std::fs::read_dir(other.path())?.count() == 2);
+    Ok(())
+}
+
+/// A link leads to the file that is replaced, which keeps its mode; what is no file is written to.
+#[test]
+#[cfg(unix)]
+fn a_model_is_saved_where_its_path_leads() -> Result<()> {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = tempfile::tempdir()?;
+    let [link, file, pipe] = ["link.onnx", "file.onnx", "pipe.onnx"].map(|name| folder.path().join(name));
+    let document = Document::new(Graph::new("g"), 22);
+    symlink("file.onnx", &link)?;
+    for mode in [None, Some(0o600), Some(0o666)] {
+        if let Some(mode) = mode {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode))?;
+        }
+        document.save(&link)?;
+        ensure!(std::fs::symlink_metadata(&link)?.is_symlink() && std::fs::read(&file)? == document.to_bytes()?);
+        ensure!(mode.is_none_or(|mode| std::fs::metadata(&file).is_ok_and(|file| file.permissions().mode() & 0o777 == mode)));
+    }
+    ensure!(std::process::Command::new("mkfifo").arg(&pipe).status()?.success());
+    let reader = pipe.clone();
+    let reading = std::thread::spawn(move || std::fs::read(reader));
+    document.save(&pipe)?;
+    let read = reading.join().ok().context("the reader failed")??;
+    ensure!(read == document.to_bytes()?);
+    ensure!(std::fs::read_dir(folder.path())?.count() == 3);
+    let round = folder.path().join("round.onnx");
+    symlink("round.onnx", &round)?;
+    ensure!(document.save(&round).is_err_and(|error| error.kind() == onnxref::Kind::Io));
     Ok(())
 }
 

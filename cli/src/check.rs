@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 /// Check a model against the standard, also operators that can't run here
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Checked: the file's structure; opsets; each operator, its version, the number of its inputs and outputs,
-its attributes; types, as declared and as they follow through the graph; shapes, where the operators that
-run here say what follows. Operators of other domains can't be checked.
+Checked: the file's structure; opsets; each operator, its version, the number of its inputs and
+outputs, its attributes; types, as declared and as they follow through the graph; shapes, where
+the operators that run here say what follows. Operators of other domains can't be checked.
 
 Example:
   onnxref check model.onnx

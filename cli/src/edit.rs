@@ -12,9 +12,9 @@ use onnxref::document::{DataFile, Document, Size, ValueInfo};
 use onnxref::inspect::Inspection;
 use onnxref_view::counted;
 use serde::Serialize;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The flags of every verb that changes a model.
@@ -59,13 +59,13 @@ impl Editing {
         } else {
             Document::read_with(&self.model, &options)
         };
-        read.map_err(|error| report::load(&shown(&self.model), error))
+        read.map_err(|error| self.unloadable(error))
     }
 
     /// What the model holds.
     pub(crate) fn inspect(&self, document: &Document) -> Result<Inspection, Failure> {
         let found = document.inspect(&self.running.options()?);
-        found.map_err(|error| report::load(&shown(&self.model), error))
+        found.map_err(|error| self.unloadable(error))
     }
 
     /// Types and shapes that follow for the values of a graph.
@@ -111,11 +111,10 @@ impl Editing {
             return Err(Failure::new(FAILED, format!("the change is not proved, and nothing is written: {what}")));
         }
         let nodes = [before, &after].map(|document| document.graph.nodes.len());
-        let unreadable = |error| report::load(&shown(&self.model), error);
-        let moved = data(&mut after).map_err(unreadable)?;
+        let moved = data(&mut after).map_err(|error| self.unloadable(error))?;
         let data = match moved {
             Some(data) => Some(data),
-            None => after.relocate(&self.to).map_err(unreadable)?,
+            None => after.relocate(&self.to).map_err(|error| self.unloadable(error))?,
         };
         self.check_place(before, data.as_ref())?;
         self.write(&after, data.as_ref())?;
@@ -144,25 +143,28 @@ impl Editing {
         Ok(0)
     }
 
-    /// New data doesn't go where the model is, nor to the data of the model that was read, unless that is replaced too.
+    /// The place of external data, which can be written and is not that of the model.
+    pub(crate) fn data_place(&self, location: &str) -> Result<PathBuf, Failure> {
+        let place = self.to.with_file_name(location);
+        if place == self.to {
+            return Err(unplaced(&place, "the model goes there"));
+        }
+        output::check_writable(&place).map_err(|error| unplaced(&place, &error.to_string()))?;
+        Ok(place)
+    }
+
+    /// New data doesn't go to that of the model that was read, unless that is replaced too.
     fn check_place(&self, before: &Document, data: Option<&DataFile>) -> Result<(), Failure> {
         let Some(data) = data else { return Ok(()) };
-        let place = self.to.with_file_name(&data.location);
+        let place = self.data_place(&data.location)?;
         let same = |one: &Path, other: &Path| matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other);
-        let wrong = |why: String| {
-            let place = print::path(&place.to_string_lossy());
-            Err(Failure::usage(format!("external data can't be written to {place}: {why}")))
-        };
-        if place == self.to {
-            return wrong("the model goes there".to_string());
-        }
         if same(&self.to, &self.model) || is_standard_input(&self.model) {
             return Ok(());
         }
-        let own = before.external_files().map_err(|error| report::load(&shown(&self.model), error))?;
+        let own = before.external_files().map_err(|error| self.unloadable(error))?;
         let mut own = own.iter().map(|file| self.model.with_file_name(file)).chain([self.model.clone()]);
         match own.any(|file| same(&file, &place)) {
-            true => wrong(format!("it is a file of {}", shown(&self.model))),
+            true => Err(unplaced(&place, &format!("it is a file of {}", shown(&self.model)))),
             false => Ok(()),
         }
     }
@@ -173,14 +175,40 @@ impl Editing {
         let place = place.as_deref().map(Path::to_string_lossy);
         let data = place.as_deref().zip(data.map(File::Data));
         let files: Vec<(&str, File<'_>)> = data.into_iter().chain([(&*model, File::Model(document))]).collect();
+        let unread = Cell::new(None);
         let content = |file: &File<'_>, to: &mut dyn output::Target| {
+            let mut to = Watched { to, failed: false };
             let written = match file {
-                File::Model(document) => document.write_as(&self.to, to),
-                File::Data(data) => data.write(to),
+                File::Model(document) => document.write_as(&self.to, &mut to),
+                File::Data(data) => data.write(&mut to),
             };
-            written.map_err(Unwritten::of)
+            written.map_err(|error| match file {
+                File::Data(_) if !to.failed => {
+                    unread.set(Some(error));
+                    Unwritten::Unfit(String::new())
+                }
+                _ => Unwritten::of(error),
+            })
         };
-        output::write_all(files.iter().map(|(path, file)| (*path, file)), &self.running.cancel(), content)
+        let written =
+            output::write_all(files.iter().map(|(path, file)| (*path, file)), &self.running.cancel(), content);
+        written.map_err(|failure| unread.take().map_or(failure, |error| self.unloadable(error)))
+    }
+}
+
+/// Where a file is written, and whether that failed: if not, it is reading that did.
+struct Watched<'a> {
+    to: &'a mut dyn output::Target,
+    failed: bool,
+}
+
+impl Write for Watched<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.to.write(bytes).inspect_err(|_| self.failed = true)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush().inspect_err(|_| self.failed = true)
     }
 }
 
@@ -214,6 +242,11 @@ struct Written<'a> {
     /// Why it doesn't run with other sizes that it leaves open.
     #[serde(skip_serializing_if = "Option::is_none")]
     other_sizes: Option<&'a str>,
+}
+
+/// External data can't go to a place.
+fn unplaced(place: &Path, why: &str) -> Failure {
+    Failure::usage(format!("external data can't be written to {}: {why}", print::path(&place.to_string_lossy())))
 }
 
 /// A failure of a flag, with the names of values that are like one that doesn't exist.

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::feeds::numbered;
 use crate::value::{Named, Wanted, split, value};
-use crate::{npz, print};
+use crate::{floats, npz, print};
 use clap::Args;
 use onnxref::conformance::{Difference, Tolerance};
 use onnxref::{Model, Value, quote};
@@ -103,6 +103,14 @@ impl Compared {
             Err(difference) => (false, false, Some(difference)),
         };
         Compared { exact, equal, difference }
+    }
+
+    /// As [`Compared::new`], but of floats of two types as numbers: whether they are, and then not bit by bit.
+    pub(crate) fn as_numbers(got: &Value, want: &Value, tolerance: Tolerance) -> (Compared, bool) {
+        match floats::widened(got, want) {
+            Some((got, want)) => (Compared { exact: false, ..Compared::new(&got, &want, tolerance) }, true),
+            None => (Compared::new(got, want, tolerance), false),
+        }
     }
 
     /// `equal bit by bit`, `equal within the tolerance`, or how it differs.

@@ -20,6 +20,8 @@ pub(crate) const NOTHING: u8 = 5;
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
+    /// What it is in JSON, unless it is the library's error.
+    pub(crate) kind: &'static str,
     pub(crate) message: String,
     /// Lines below the message.
     pub(crate) details: Vec<String>,
@@ -29,7 +31,25 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(code: u8, message: impl Into<String>) -> Failure {
-        Failure { code, message: message.into(), details: Vec::new(), error: None }
+        let kind = match code {
+            FAILED => "differs",
+            USAGE => "usage",
+            LOAD => "model",
+            NOTHING => "nothing",
+            _ => "io",
+        };
+        Failure { code, kind, message: message.into(), details: Vec::new(), error: None }
+    }
+
+    /// An archive or a folder can't be read.
+    pub(crate) fn unreadable(message: impl Into<String>) -> Failure {
+        Failure { kind: "io", ..Failure::new(LOAD, message) }
+    }
+
+    /// A library's error of what can't be loaded, with its text.
+    pub(crate) fn load(error: Error) -> Failure {
+        let failure = Failure::new(LOAD, format!("{error:#}"));
+        Failure { error: Some(error), ..failure }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Failure {

@@ -5,10 +5,9 @@ use crate::failure::Failure;
 use crate::image::Pictures;
 use crate::random::{Random, Range};
 use crate::value::{Named, Wanted, split, value};
-use crate::{npz, output, print};
+use crate::{floats, npz, output, print};
 use clap::Args;
-use onnxref::half::{bf16, f16};
-use onnxref::{Cancel, DType, Dim, Model, Scalar, Tensor, Value, ValueInfo, quote};
+use onnxref::{Cancel, Dim, Model, Value, ValueInfo, quote};
 use onnxref_view::{counted, dtype_name, type_name};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -20,10 +19,10 @@ pub(crate) struct Feeding {
     /// An input by name or position: a file (.pb, .npy, .json, .png, .jpg), - for standard input, or JSON
     ///
     /// JSON such as 3, '[1, -1]', '[[1.5, "NaN"]]', '["a"]' has the type that the model declares; complex numbers are
-    /// pairs, [re, im]. A decimal is rounded to the nearest value of the type; an integer that the type can't hold exactly
-    /// is an error. Sequences are lists of values, optionals a value or null, maps objects; what --json prints can be read
-    /// too. A .pb file is a TensorProto, SequenceProto, OptionalProto or MapProto. If the model has one input, NAME= may be
-    /// omitted.
+    /// pairs, [re, im]. A decimal is rounded to the nearest value of the type; integers, and decimals for floats of 8 bits
+    /// and less, must be values that it holds exactly. Sequences are lists of values, optionals a value or null, maps
+    /// objects; what --json prints can be read too. A .pb file is a TensorProto, SequenceProto, OptionalProto or MapProto.
+    /// If the model has one input, NAME= may be omitted.
     #[arg(short, long, value_name = "NAME=VALUE", allow_negative_numbers = true)]
     input: Vec<String>,
 
@@ -33,9 +32,9 @@ pub(crate) struct Feeding {
     #[arg(long, value_name = "DIR|FILE")]
     inputs: Option<PathBuf>,
 
-    /// Round float64 values to the float type that an input has
+    /// Round floats to the float type that an input has
     ///
-    /// NumPy makes float64 of Python's numbers. A number that becomes infinite is an error.
+    /// NumPy makes float64 of Python's numbers. A number that becomes infinite is an error. Types of 16 to 64 bits.
     #[arg(long)]
     cast: bool,
 
@@ -118,14 +117,14 @@ impl Feeding {
     }
 
     /// A value for an input of another float type, if that is wanted.
-    fn cast(&self, info: &ValueInfo, value: Value) -> Result<Value, String> {
-        let to = info.dtype().filter(|to| matches!(to, DType::Float | DType::Float16 | DType::Bfloat16));
-        match (to, &value) {
-            (Some(to), Value::Tensor(tensor)) if tensor.dtype() == DType::Double => {
+    pub(crate) fn cast(&self, info: &ValueInfo, value: Value) -> Result<Value, String> {
+        match (info.dtype(), &value) {
+            (Some(to), Value::Tensor(tensor)) if floats::differ(tensor.dtype(), to) => {
                 if !self.cast {
-                    return Err(format!("it is float64, but the model expects {}: --cast rounds it", dtype_name(to)));
+                    let [own, to] = [tensor.dtype(), to].map(dtype_name);
+                    return Err(format!("it is {own}, but the model expects {to}: --cast rounds it"));
                 }
-                rounded(tensor, to).map(Value::from)
+                floats::rounded(tensor, to).map(Value::from).map_err(|why| format!("--cast: {why}"))
             }
             _ => Ok(value),
         }
@@ -241,22 +240,6 @@ impl<'a> Found<'a> {
     }
 }
 
-/// The nearest elements of a float type.
-fn rounded(tensor: &Tensor, to: DType) -> Result<Tensor, String> {
-    let wide: Vec<f64> = tensor.scalars().map(|v| if let Scalar::Double(v) = v { v } else { 0.0 }).collect();
-    let shape = tensor.shape();
-    let made = match to {
-        DType::Float16 => Tensor::from_elements(shape, wide.iter().map(|v| f16::from_f64(*v)).collect()),
-        DType::Bfloat16 => Tensor::from_elements(shape, wide.iter().map(|v| bf16::from_f64(*v)).collect()),
-        _ => Tensor::from_elements(shape, wide.iter().map(|v| *v as f32).collect()),
-    };
-    let made = made.map_err(|e| format!("{e:#}"))?;
-    let infinite = |scalar: &Scalar<'_>| matches!(scalar, Scalar::Float(v) if v.is_infinite());
-    let lost = made.scalars().zip(&wide).find(|(scalar, v)| v.is_finite() && infinite(scalar)).map(|(_, v)| v);
-    lost.map_or(Ok(()), |v| Err(format!("--cast: {v:e} is too large for {}", dtype_name(to))))?;
-    Ok(made)
-}
-
 /// Writes what is fed, so that `--inputs` reads it.
 fn save(path: &Path, model: &Model, feeds: &Feeds<'_>) -> Result<(), Failure> {
     let wrong = |why: String| Failure::usage(format!("--save-inputs {}: {why}", print::path(&path.to_string_lossy())));
@@ -328,8 +311,10 @@ impl<'a> Sizes<'a> {
             let split = text.rsplit_once('=').and_then(|(name, size)| Some((name, size.parse().ok()?)));
             let (name, size) = split.ok_or_else(|| wrong("expected NAME=SIZE".to_string()))?;
             if !open(model).iter().any(|(symbol, place)| symbol.as_deref() == Some(name) || place == name) {
-                let known: Vec<String> =
+                let mut known: Vec<String> =
                     open(model).into_iter().map(|(symbol, place)| print::path(&symbol.unwrap_or(place))).collect();
+                let mut seen = HashSet::new();
+                known.retain(|name| seen.insert(name.clone()));
                 let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
                 return Err(wrong(format!("no input has this dimension; open dimensions: {known}")));
             }

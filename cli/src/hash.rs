@@ -18,9 +18,9 @@ use std::path::PathBuf;
 /// Print a hash of a model's outputs, which is the same on every machine
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The hash is SHA-256 of the files that `onnxref run -o NAME=FILE.pb` writes, one after the other in the order of the
-model's outputs. Any NaN counts as the same one. It doesn't depend on the processor, the number of threads, or
-optimisation.
+The hash is SHA-256 of the files that `onnxref run -o NAME=FILE.pb` writes, one after the other in
+the order of the model's outputs. Any NaN counts as the same one. It doesn't depend on the
+processor, the number of threads, or optimisation.
 
 Example, from the root of the repository:
   CASE=onnx-test-data/gather/onnx-1.12.0/node/test_gather_2d_indices
@@ -65,7 +65,8 @@ pub(crate) fn print(arguments: &Arguments, global: &Global) -> Result<u8, Failur
     }
     let hash = digits(whole.finalize());
     if global.json {
-        json::line(&Document { hash: &hash, outputs: &each })?;
+        let expected = arguments.expect.as_deref();
+        json::line(&Document { hash: &hash, expected, outputs: &each })?;
     } else if global.verbose {
         let rows = outputs.iter().filter_map(|(name, _)| Some([each.get(name)?.clone(), plain(name)]));
         print::table(["hash", "output"], &[], rows.chain([[hash.clone(), String::new()]])).map_err(Failure::stdout)?;
@@ -74,7 +75,7 @@ pub(crate) fn print(arguments: &Arguments, global: &Global) -> Result<u8, Failur
     }
     match &arguments.expect {
         Some(expected) if *expected != hash => {
-            print::note(&format!("expected {expected}"));
+            print::error(&format!("the hash is not the expected one: {expected}"));
             Ok(FAILED)
         }
         _ => Ok(0),
@@ -84,6 +85,8 @@ pub(crate) fn print(arguments: &Arguments, global: &Global) -> Result<u8, Failur
 #[derive(Serialize)]
 struct Document<'a> {
     hash: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<&'a str>,
     outputs: &'a BTreeMap<&'a str, String>,
 }
 

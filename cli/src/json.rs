@@ -1,7 +1,7 @@
 //! JSON on standard output.
 
 use crate::bounded::Unwritten;
-use crate::failure::{Failure, LOAD, USAGE, explain};
+use crate::failure::{Failure, explain};
 use crate::print::{self, Stdout};
 use onnxref::Cancel;
 use onnxref_view::error::Fault;
@@ -43,15 +43,6 @@ pub(crate) fn error(failure: &Failure) -> io::Result<()> {
 pub(crate) fn fault(failure: &Failure) -> Fault<'_> {
     match &failure.error {
         Some(error) => Fault::new(error, &failure.message, explain),
-        None => Fault::other(own_kind(failure.code), &failure.message),
-    }
-}
-
-/// The kind of an error that the program finds itself.
-fn own_kind(code: u8) -> &'static str {
-    match code {
-        USAGE => "usage",
-        LOAD => "model",
-        _ => "io",
+        None => Fault::other(failure.kind, &failure.message),
     }
 }

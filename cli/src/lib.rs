@@ -16,6 +16,7 @@ mod extract;
 mod failure;
 mod feeds;
 mod file_name;
+mod floats;
 mod generate;
 mod hash;
 mod image;
@@ -52,7 +53,7 @@ mod test;
 mod value;
 mod watch;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use failure::{Failure, USAGE};
 use print::Stdout;
@@ -139,7 +140,7 @@ pub fn run(arguments: &[OsString]) -> u8 {
 /// Runs a verb with `--json` for a program that this is part of. Returns the exit status, and the documents that the verb
 /// prints, one a line. Nothing else is printed, and interruptions are left to the caller.
 pub fn answer(arguments: &[OsString]) -> (u8, String) {
-    let arguments: Vec<OsString> = arguments.iter().cloned().chain(["--json", "--quiet"].map(Into::into)).collect();
+    let arguments: Vec<OsString> = arguments.iter().cloned().chain(["--json".into()]).collect();
     print::captured(|| match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli.run(),
         Err(error) => misused(&error, &arguments),
@@ -211,11 +212,22 @@ fn misused(error: &clap::Error, arguments: &[OsString]) -> u8 {
     }
     let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
     if code == USAGE && arguments.iter().any(|argument| argument == "--json") {
-        let text = error.render().to_string();
-        let first = text.lines().next().unwrap_or_default();
-        let _ = json::error(&Failure::usage(first.strip_prefix("error: ").unwrap_or(first)));
+        let _ = json::error(&Failure::usage(said(error)));
     }
     code
+}
+
+/// What is wrong with the arguments, without the usage and the way to the help.
+fn said(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "arguments are missing: --help lists them".to_string();
+    }
+    let text = error.render().to_string();
+    let is_said = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more information");
+    let is_news = |line: &&str| !line.is_empty() && !line.starts_with("  tip: to pass ");
+    let lines: Vec<&str> = text.lines().take_while(is_said).filter(is_news).collect();
+    let text = lines.join("\n");
+    text.strip_prefix("error: ").unwrap_or(&text).to_string()
 }
 
 #[cfg(test)]
@@ -233,6 +245,9 @@ mod tests {
         let (status, text) = ask(&["onnxref", "ops", "Gather"]);
         assert_eq!((status, text.lines().count()), (0, 1));
         assert!(text.starts_with("{\"operators\":[{\"domain\":\"\",\"name\":\"Gather\""), "{text}");
+        for more in ["--verbose", "--quiet"] {
+            assert_eq!(ask(&["onnxref", "ops", "Gather", more]).0, 0, "{more}");
+        }
         let (status, text) = ask(&["onnxref", "check", "no.onnx"]);
         assert_eq!(status, 3);
         assert!(text.starts_with("{\"error\":{\"kind\":\"io\""), "{text}");

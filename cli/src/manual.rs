@@ -37,7 +37,8 @@ pub(crate) fn completions(arguments: &Completions) -> Result<u8, Failure> {
 
 pub(crate) fn man(arguments: &Man) -> Result<u8, Failure> {
     match &arguments.folder {
-        Some(folder) => clap_mangen::generate_to(Cli::command(), folder)
+        Some(folder) => std::fs::create_dir_all(folder)
+            .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
             .map_err(|e| Failure::usage(format!("{}: {e}", crate::print::path(&folder.to_string_lossy()))))?,
         None => clap_mangen::Man::new(Cli::command()).render(&mut Stdout).map_err(Failure::stdout)?,
     }

@@ -38,8 +38,20 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Vec<(String, Tensor)>, String> {
 }
 
 /// Writes an archive of tensors, not compressed, as `numpy.savez` does. Its entries have the names of [`file_name`].
-pub(crate) fn write(tensors: &[(&str, &Tensor)], to: impl Write + Seek, cancel: &Cancel) -> Result<(), Unwritten> {
-    let mut archive = ZipWriter::new(to);
+pub(crate) fn write(tensors: &[(&str, &Tensor)], mut to: impl Write + Seek, cancel: &Cancel) -> Result<(), Unwritten> {
+    match to.stream_position() {
+        Ok(_) => fill(ZipWriter::new(to), tensors, cancel),
+        // A pipe: sizes and sums stand behind the entries.
+        Err(_) => fill(ZipWriter::new_stream(to), tensors, cancel),
+    }
+}
+
+/// Writes the entries of an archive, and its end.
+fn fill(
+    mut archive: ZipWriter<impl Write + Seek>,
+    tensors: &[(&str, &Tensor)],
+    cancel: &Cancel,
+) -> Result<(), Unwritten> {
     let written = tensors.iter().try_for_each(|(name, tensor)| add(&mut archive, name, tensor, cancel));
     if let Err(why) = written {
         // Dropping it would write its end, and complain.

@@ -3,21 +3,37 @@
 use crate::bounded::{self, Bounded, Unwritten};
 use crate::failure::Failure;
 use crate::value::{Named, split};
-use crate::{interrupt, npy, npz, print};
+use crate::{Global, interrupt, npy, npz, print};
 use onnxref::{Cancel, Model, Outputs, Tensor, Value, quote};
 use onnxref_view::json::Described;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// The files for outputs, each in a writable folder.
-pub(crate) fn files<'a>(texts: &'a [String], model: &'a Model) -> Result<Vec<OutputFile<'a>>, Failure> {
+pub(crate) fn files<'a>(
+    texts: &'a [String],
+    model: &'a Model,
+    global: &Global,
+) -> Result<Vec<OutputFile<'a>>, Failure> {
     let files = texts.iter().map(|text| OutputFile::parse(text, model)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(path) = files.iter().enumerate().find_map(|(k, f)| files.iter().take(k).find(|g| g.path == f.path)) {
-        return Err(Failure::usage(format!("two outputs go to {}", print::path(path.path))));
-    }
+    files.iter().try_for_each(|file| beside_json("-o", file.path, global))?;
     files.iter().try_for_each(OutputFile::check)?;
+    let places: Vec<PathBuf> = files.iter().map(|file| unique(Path::new(file.path))).collect();
+    let twice = places.iter().enumerate().find(|(k, place)| places.iter().take(*k).any(|other| other == *place));
+    if let Some(file) = twice.and_then(|(k, _)| files.get(k)) {
+        return Err(Failure::usage(format!("two outputs go to {}", print::path(file.path))));
+    }
     Ok(files)
+}
+
+/// Refuses a file on standard output, which gets the JSON of `--json`.
+pub(crate) fn beside_json(flag: &str, path: &str, global: &Global) -> Result<(), Failure> {
+    if path == STDOUT && global.json {
+        return Err(Failure::usage(format!("{flag} -: a file is needed: with --json standard output gets JSON")));
+    }
+    Ok(())
 }
 
 /// Where an output goes, or all of them.
@@ -132,7 +148,8 @@ pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs, cancel: &Cancel
 }
 
 /// Writes files, each completely or not at all: all are written to temporary files (`.onnxref-*`) beside their places
-/// before the first is moved there. An interruption removes the temporary files. `-` is standard output.
+/// before the first is moved there. An interruption removes the temporary files. `-` is standard output. What is there and
+/// is no file, such as a pipe, is written to as it is.
 pub(crate) fn save(files: &[(&str, Vec<u8>)]) -> Result<(), Failure> {
     let content = |bytes: &Vec<u8>, to: &mut dyn Target| Ok(to.write_all(bytes)?);
     write_all(files.iter().map(|(path, bytes)| (*path, bytes)), &Cancel::new(), content)
@@ -140,7 +157,7 @@ pub(crate) fn save(files: &[(&str, Vec<u8>)]) -> Result<(), Failure> {
 
 /// As [`save`], of what `content` writes.
 pub(crate) fn write_all<'a, F: 'a>(
-    files: impl Iterator<Item = (&'a str, &'a F)> + Clone,
+    files: impl Iterator<Item = (&'a str, &'a F)>,
     cancel: &Cancel,
     content: impl Fn(&F, &mut dyn Target) -> Result<(), Unwritten>,
 ) -> Result<(), Failure> {
@@ -148,17 +165,26 @@ pub(crate) fn write_all<'a, F: 'a>(
         Unwritten::Unfit(why) => Failure::usage(why),
         Unwritten::Failed(error) => Failure::run(bounded::error(path, error)),
     };
-    let mut written = Vec::new();
-    for (path, file) in files.clone().filter(|(path, _)| *path != STDOUT) {
-        let temporary = beside(Path::new(path), cancel, |to| content(file, to)).map_err(|why| failed(path, why))?;
-        written.push((path, temporary));
+    let (mut written, mut streams) = (Vec::new(), Vec::new());
+    for (path, file) in files {
+        let place = if path == STDOUT { Ok(Place::Stream) } else { Place::of(Path::new(path)) };
+        match place.map_err(|error| failed(path, Unwritten::Failed(error)))? {
+            Place::Stream => streams.push((path, file)),
+            Place::File(place) => {
+                let temporary = beside(&place, cancel, |to| content(file, to)).map_err(|why| failed(path, why))?;
+                written.push((path, temporary, place));
+            }
+        }
     }
-    // What was written to standard output stays there, so it comes after all that may fail.
-    for (_, file) in files.filter(|(path, _)| *path == STDOUT) {
-        print::document(cancel, |to| content(file, to)).map_err(|why| failed("standard output", why))?;
+    // What was written there stays there, so it comes after all that may fail.
+    for (path, file) in streams {
+        match path {
+            STDOUT => print::document(cancel, |to| content(file, to)).map_err(|why| failed("standard output", why))?,
+            path => stream(Path::new(path), cancel, |to| content(file, to)).map_err(|why| failed(path, why))?,
+        }
     }
-    written.into_iter().try_for_each(|(path, temporary)| {
-        persist(temporary, Path::new(path)).map_err(|error| failed(path, Unwritten::Failed(error)))
+    written.into_iter().try_for_each(|(path, temporary, place)| {
+        persist(temporary, &place).map_err(|error| failed(path, Unwritten::Failed(error)))
     })
 }
 
@@ -168,32 +194,105 @@ pub(crate) fn file(
     cancel: &Cancel,
     content: impl FnOnce(&mut dyn Target) -> Result<(), Unwritten>,
 ) -> Result<(), Unwritten> {
-    Ok(persist(beside(path, cancel, content)?, path)?)
+    match Place::of(path)? {
+        Place::Stream => stream(path, cancel, content),
+        Place::File(place) => Ok(persist(beside(&place, cancel, content)?, &place)?),
+    }
 }
 
 /// Checks that a file can be written.
 pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
-    match path.is_dir() {
-        true => Err(io::ErrorKind::IsADirectory.into()),
+    match Place::of(path)? {
+        // A pipe may have no reader yet.
+        Place::Stream => Ok(()),
         // The file is removed at once; where the system allows it, it never has a name.
-        false => tempfile::tempfile_in(folder(path)).map(|_| ()),
+        Place::File(place) => tempfile::tempfile_in(folder(&place)).map(|_| ()),
     }
 }
 
-/// Writes a temporary file beside the place of a file.
-fn beside(
+/// What a path leads to.
+enum Place {
+    /// A device or a pipe, which is written to as it is.
+    Stream,
+    /// A file that is made or replaced, where links lead.
+    File(PathBuf),
+}
+
+impl Place {
+    fn of(path: &Path) -> io::Result<Place> {
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+            Ok(found) if !found.is_file() => return Ok(Place::Stream),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        let mut place = path.to_path_buf();
+        while let Ok(to) = fs::read_link(&place) {
+            place = folder(&place).join(to);
+        }
+        Ok(Place::File(place))
+    }
+}
+
+/// The same for all paths that lead to a file, which may not be there yet.
+pub(crate) fn unique(path: &Path) -> PathBuf {
+    let Ok(Place::File(place)) = Place::of(path) else { return path.to_path_buf() };
+    let within = folder(&place).canonicalize();
+    within.ok().zip(place.file_name()).map_or(place.clone(), |(within, name)| within.join(name))
+}
+
+/// Writes to what is no file.
+fn stream(
     path: &Path,
+    cancel: &Cancel,
+    content: impl FnOnce(&mut dyn Target) -> Result<(), Unwritten>,
+) -> Result<(), Unwritten> {
+    let opened = OpenOptions::new().write(true).open(path)?;
+    let mut to = BufWriter::with_capacity(BUFFER, Bounded::new(Forward(opened), cancel));
+    content(&mut to)?;
+    Ok(to.flush()?)
+}
+
+/// What has no places to return to.
+struct Forward(File);
+
+impl Write for Forward {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Seek for Forward {
+    fn seek(&mut self, _: io::SeekFrom) -> io::Result<u64> {
+        Err(io::ErrorKind::NotSeekable.into())
+    }
+}
+
+/// Writes a temporary file beside the place of a file. It gets the permissions of a file that is there.
+fn beside(
+    place: &Path,
     cancel: &Cancel,
     content: impl FnOnce(&mut dyn Target) -> Result<(), Unwritten>,
 ) -> Result<NamedTempFile, Unwritten> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // as for any new file, minus the umask
+    let known = fs::metadata(place).ok().map(|found| found.permissions());
+    #[cfg(unix)]
+    builder.permissions(known.clone().unwrap_or_else(|| {
+        std::os::unix::fs::PermissionsExt::from_mode(0o666) // as for any new file, minus the umask
+    }));
     // An interruption waits until the name is known.
     let mut names = interrupt::temporary();
-    let file = builder.prefix(".onnxref-").tempfile_in(folder(path))?;
+    let file = builder.prefix(".onnxref-").tempfile_in(folder(place))?;
     names.push(file.path().to_path_buf());
     drop(names);
+    #[cfg(unix)]
+    known.map_or(Ok(()), |known| file.as_file().set_permissions(known))?; // the umask took some
     let mut to = BufWriter::with_capacity(BUFFER, Bounded::new(file.as_file(), cancel));
     content(&mut to)?;
     to.flush()?;
@@ -205,10 +304,10 @@ fn beside(
 const BUFFER: usize = 64 << 10;
 
 /// Moves a temporary file to its place.
-fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
+fn persist(file: NamedTempFile, place: &Path) -> io::Result<()> {
     interrupt::commit(|names| {
         names.retain(|name| name != file.path());
-        file.persist(path).map(drop).map_err(|error| error.error)
+        file.persist(place).map(drop).map_err(|error| error.error)
     })
 }
 

@@ -72,6 +72,9 @@ pub(crate) fn prove(
         Err(proof) => return Ok((proof, None)),
     };
     if differing.is_empty() {
+        if same == 0 {
+            return Ok((Proof::None("the model has no outputs".to_string()), None));
+        }
         let fails = other_sizes(&new, before, &feeds, old_name, &cancel)?;
         return Ok((Proof::Equal(same), fails));
     }

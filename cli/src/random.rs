@@ -2,7 +2,7 @@
 
 use onnxref::half::{bf16, f16};
 use onnxref::{DType, Error, Kind, Scalar, Tensor};
-use onnxref_view::bounds_of;
+use onnxref_view::{bounds_of, dtype_name};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
@@ -25,6 +25,12 @@ impl Random {
         let len = shape.iter().try_fold(1usize, |len, size| len.checked_mul(*size)).filter(|len| *len <= MAX_ELEMENTS);
         let len = len.ok_or_else(|| format!("shape {shape:?} has more than {MAX_ELEMENTS} elements"))?;
         let floats = range.unwrap_or((-1.0, 1.0));
+        if let Some(greatest) = greatest(dtype)
+            && (floats.0 < -greatest || floats.1 > greatest)
+        {
+            let (name, least) = (dtype_name(dtype), -greatest);
+            return Err(format!("{}..{} is out of range for {name}: {least:?}..{greatest:?}", floats.0, floats.1));
+        }
         let made = match dtype {
             DType::Float => Tensor::from_elements(shape, self.list(len, |it| it.float(floats) as f32)),
             DType::Double => Tensor::from_elements(shape, self.list(len, |it| it.float(floats))),
@@ -99,6 +105,17 @@ impl Random {
     }
 }
 
+/// The greatest bound of random floats of more than 8 bits. That of float64 leaves room for the width of a range.
+fn greatest(dtype: DType) -> Option<f64> {
+    match dtype {
+        DType::Float16 => Some(f16::MAX.to_f64()),
+        DType::Bfloat16 => Some(bf16::MAX.to_f64()),
+        DType::Float | DType::Complex64 => Some(f32::MAX.into()),
+        DType::Double | DType::Complex128 => Some(f64::MAX / 2.0),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,5 +157,9 @@ mod tests {
         let none = Random::new(3).tensor(DType::Int64, &[1], Some((0.2, 0.8)));
         assert_eq!(none.unwrap_err(), "no value of type int64 is in 0.2..0.8");
         assert!(Random::new(3).tensor(DType::Float, &[usize::MAX, 2], None).is_err());
+        let half = |most| Random::new(3).tensor(DType::Float16, &[1000], Some((0.0, most)));
+        assert!(half(65504.0).unwrap().scalars().all(|v| matches!(v, Scalar::Float(v) if v.is_finite())));
+        assert_eq!(half(1e6).unwrap_err(), "0..1000000 is out of range for float16: -65504.0..65504.0");
+        assert!(Random::new(3).tensor(DType::Double, &[1], Some((-1e308, 1e308))).is_err());
     }
 }

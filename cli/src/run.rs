@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     let (dump, until) = (arguments.dump.as_deref(), arguments.until.as_deref());
     let every = dump.is_some() || until.is_some() || arguments.each_node || arguments.looking.every();
     let model = arguments.running.load_as(&arguments.model, |options| options.optimize(!every))?;
-    let files = output::files(&arguments.output, &model)?;
+    let files = output::files(&arguments.output, &model, global)?;
     let expected = expected(&arguments.expect, &model)?;
     let fed = arguments.feeding.inputs(&model)?;
     // The time of the run is that of writing too.

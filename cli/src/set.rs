@@ -90,7 +90,7 @@ pub(crate) fn set(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
         after.declare_shapes(&found);
     }
     if arguments.embed {
-        after.embed().map_err(Failure::run)?;
+        after.embed().map_err(|error| editing.unloadable(error))?;
     }
     if let Some(file) = &arguments.external {
         // Found before the models run.
@@ -98,6 +98,7 @@ pub(crate) fn set(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
         if let Some(error) = moved.err().filter(|error| error.kind() == Kind::Input) {
             return Err(Failure::usage(format!("--external: {error:#}")));
         }
+        editing.data_place(file)?;
     }
     let old_name = |name: &str| old_names.get(name).cloned().unwrap_or_else(|| name.to_string());
     let data = |document: &mut Document| {
@@ -121,6 +122,9 @@ impl Arguments {
             let size = match (size, size.parse::<i64>()) {
                 ("?", _) => Size::Unknown,
                 ("", _) | (_, Ok(..0)) => return Err(wrong("a size is a number, the name of a symbol, or ?")),
+                (digits, Err(_)) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                    return Err(wrong("a size is below 2^63"));
+                }
                 (_, Ok(number)) => Size::Fixed(number),
                 (symbol, Err(_)) => Size::Symbol(symbol.to_string()),
             };
@@ -172,7 +176,7 @@ impl Arguments {
             };
             document.graph.outputs.remove(place);
         }
-        if document.graph.outputs.is_empty() {
+        if document.graph.outputs.is_empty() && !self.drop_output.is_empty() {
             return Err(Failure::usage("--drop-output: a model has at least one output"));
         }
         Ok(())

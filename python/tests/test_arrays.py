@@ -205,11 +205,31 @@ def test_numbers_of_python() -> None:
     assert returned([[1], [2]], TensorProto.BFLOAT16).tolist() == [[1], [2]]
     assert returned([], TensorProto.INT64).shape == (0,)
     assert returned(True, TensorProto.BOOL).tolist() is True
+    # Decimals are rounded, and infinity stays.
+    assert returned([0.1, float("inf")], TensorProto.FLOAT16).tolist() == [float(np.float16(0.1)), float("inf")]
+    assert np.isnan(returned([float("nan"), 2**70], TensorProto.FLOAT)[0])
+    assert returned([16777217.0], TensorProto.FLOAT).tolist() == [16777216.0]
+    assert returned([0.5, float("nan")], TensorProto.FLOAT8E4M3FN).astype(np.float32)[0] == 0.5
+    assert returned([-8, 7], TensorProto.INT4).tolist() == [-8, 7]
     for value, kind, text in [
         ([1.5], TensorProto.INT64, "numbers of the kind float64 can't be fed as int64"),
         ([1], TensorProto.BOOL, "numbers of the kind int64 can't be fed as bool"),
         ([1j], TensorProto.FLOAT, "numbers of the kind complex128 can't be fed as float32"),
         ([300], TensorProto.UINT8, "out of bounds"),
+        ([[1, 300]], TensorProto.UINT8, '^input "x": 300 is out of bounds for uint8$'),
+        ([np.int64(300)], TensorProto.UINT8, '^input "x": 300 is out of bounds for uint8$'),
+        ([-1], TensorProto.UINT64, "-1 is out of bounds for uint64"),
+        ([2**63], TensorProto.INT64, "9223372036854775808 is out of bounds for int64"),
+        ([1, 2**70], TensorProto.INT64, "1180591620717411303424 is out of bounds for int64"),
+        ([100], TensorProto.INT4, "100 is out of bounds for int4"),
+        ([1e10], TensorProto.FLOAT16, r"10000000000.0 is out of bounds for float16"),
+        (10**400, TensorProto.DOUBLE, "too large"),
+        ([1e300 + 1e300j], TensorProto.COMPLEX64, "is out of bounds for complex64"),
+        ([16777217], TensorProto.FLOAT, "16777217 is not exact as float32: 16777217.0 is rounded"),
+        ([0.5, 257], TensorProto.BFLOAT16, "257 is not exact as bfloat16: 257.0 is rounded"),
+        ([2**53 + 1], TensorProto.DOUBLE, "9007199254740993 is not exact as float64"),
+        ([1000.0], TensorProto.FLOAT8E4M3FN, "1000.0 is not a value of float8_e4m3fn: only those that it holds exactly"),
+        ([0.3], TensorProto.FLOAT8E5M2, "0.3 is not a value of float8_e5m2"),
         ([[1], [2, 3]], TensorProto.FLOAT, "inhomogeneous"),
     ]:
         with pytest.raises(InputError, match=text):

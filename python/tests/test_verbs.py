@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from conftest import CASES, model
@@ -23,6 +24,7 @@ def program(*arguments: Any) -> subprocess.CompletedProcess[str]:
 
 
 def test_check(chain: bytes) -> None:
+    assert onnxref.check(chain, verbose=True)["valid"]
     found = onnxref.check(MODEL)
     assert found["model"] == str(MODEL) and found["valid"] and found["findings"] == []
     assert onnxref.check(chain)["valid"]
@@ -47,6 +49,20 @@ def test_compare(chain: bytes) -> None:
     assert onnxref.compare(chain, other, inputs={"x": np.zeros(3, np.float32)})["first"]["value"] == "y"
     differs = onnxref.compare(chain, other, seed=3, set={"N": 5})
     assert differs["differing"] == 1 and not differs["outputs"]["y"]["equal"]
+
+
+def test_compare_of_types_that_archives_do_not_have() -> None:
+    for code, value in [
+        (8, np.array(["a", "bü"], dtype=object)),
+        (8, ["a", "b"]),
+        (16, np.array([1.5, float("nan"), -0.0], ml_dtypes.bfloat16)),
+        (17, np.array([0.5, 448], ml_dtypes.float8_e4m3fn)),
+        (22, np.array([[-8, 7]], ml_dtypes.int4)),
+    ]:
+        shape = list(np.asarray(value).shape)
+        same = model([helper.make_node("Identity", ["x"], ["y"])], [("x", code, shape)], [("y", code, shape)])
+        found = onnxref.compare(same, inputs={"x": value})
+        assert found["outputs"] == {"y": {"exact": True, "equal": True}}
 
 
 def test_ops() -> None:

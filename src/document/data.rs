@@ -1,5 +1,6 @@
 //! Elements of tensors in other files: external data.
 
+use super::tensor::blame;
 use super::{Document, External, Initializer, Node, Part};
 use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
@@ -39,7 +40,8 @@ struct DataPart {
 #[derive(Debug)]
 enum From {
     Memory(Bytes),
-    File(External, u64),
+    /// Of a tensor of this name: a place, and the number of bytes.
+    File(String, External, u64),
 }
 
 impl DataFile {
@@ -66,8 +68,9 @@ impl DataFile {
                     super::wire::write_pieces(bytes, &mut to).map_err(failed)?;
                     at += bytes.len() as u64;
                 }
-                From::File(external, len) => {
-                    files.copy(&external.location, external.offset, *len, &mut to)?;
+                From::File(name, external, len) => {
+                    let copied = files.copy(&external.location, external.offset, *len, &mut to);
+                    copied.map_err(|error| blame(name, error))?;
                     at += len;
                 }
             }
@@ -120,7 +123,10 @@ impl Document {
                 let len = tensor.external_len(&old)?;
                 let new = match moved.get(&(old.clone(), len)) {
                     Some(new) => new.clone(),
-                    None => file.add(len, From::File(old.clone(), len)).map_err(|error| tensor.blame(error))?,
+                    None => {
+                        let from = From::File(tensor.name.clone(), old.clone(), len);
+                        file.add(len, from).map_err(|error| tensor.blame(error))?
+                    }
                 };
                 tensor.set_external(&new);
                 moved.insert((old, len), new);

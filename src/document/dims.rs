@@ -50,7 +50,8 @@ impl Document {
         let info = info.ok_or_else(|| Error::input(format!("there is no input {}", quote(input))).about(input))?;
         let rank = info.dims().ok_or_else(|| wrong("has no declared shape".to_string()))?.len();
         let dim = info.dims_mut().and_then(|dims| dims.get_mut(axis));
-        dim.ok_or_else(|| wrong(format!("has {rank} dimensions: there is no dimension {axis}")))?.size = size;
+        let s = if rank == 1 { "" } else { "s" };
+        dim.ok_or_else(|| wrong(format!("has {rank} dimension{s}: there is no dimension {axis}")))?.size = size;
         Ok(())
     }
 

@@ -3,13 +3,14 @@
 use super::Document;
 use crate::error::{Error, Result, quote};
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Document {
-    /// Writes the model file to a path, whole or not at all: the text form if its name ends in `.onnxtxt`. External data stays where it is if the path is in the folder
-    /// of the file that was read; else it is copied beside the new file: see [`Document::relocate`].
+    /// Writes the model file to a path, whole or not at all: the text form if its name ends in `.onnxtxt`. A link is followed;
+    /// what is there and is no file, such as a pipe, is written to as it is. External data stays where it is if the path is
+    /// in the folder of the file that was read; else it is copied beside the new file: see [`Document::relocate`].
     ///
     /// # Errors
     /// As [`Document::write`]; a file can't be written, or external data can't be read.
@@ -18,43 +19,64 @@ impl Document {
         let mut own = self.clone();
         let data = own.relocate(path)?.map(|data| {
             let place = path.with_file_name(&data.location);
-            Temporary::write(&place, |to| data.write(to)).map(|temporary| (temporary, place))
+            Temporary::write(&place, |to| data.write(to))
         });
-        let data = data.transpose()?;
+        let data = data.transpose()?.flatten();
         let model = Temporary::write(path, |to| own.write_as(path, to))?;
-        if let Some((data, place)) = data {
-            data.persist(&place)?;
-        }
-        model.persist(path)
+        data.map_or(Ok(()), Temporary::persist)?;
+        model.map_or(Ok(()), Temporary::persist)
     }
 }
 
 /// A file beside its place, which is removed unless it gets there.
-struct Temporary(PathBuf);
+struct Temporary {
+    path: PathBuf,
+    place: PathBuf,
+}
 
 impl Temporary {
-    fn write(place: &Path, content: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Temporary> {
+    /// Writes a file, or to what is no file: then nothing is left to move.
+    fn write(place: &Path, content: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Option<Temporary>> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let failed = |error| Error::io(format!("file {}", quote(&place.to_string_lossy())), error);
-        let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = place.with_file_name(format!(".onnxref-{process}-{count}"));
-        let file = File::create_new(&path).map_err(failed)?;
-        let temporary = Temporary(path);
+        let known = match fs::metadata(place) {
+            Ok(known) => Some(known),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            // Such as that of a link that leads to itself.
+            Err(error) => return Err(failed(error)),
+        };
+        let (file, temporary) = if known.as_ref().is_some_and(|known| !known.is_file() && !known.is_dir()) {
+            (File::options().write(true).open(place).map_err(failed)?, None)
+        } else {
+            let mut place = place.to_path_buf();
+            while let Ok(to) = fs::read_link(&place) {
+                place.pop();
+                place.push(to);
+            }
+            let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+            let path = place.with_file_name(format!(".onnxref-{process}-{count}"));
+            let file = File::create_new(&path).map_err(failed)?;
+            (file, Some(Temporary { path, place }))
+        };
+        #[cfg(unix)]
+        if let (Some(_), Some(known)) = (&temporary, known) {
+            file.set_permissions(known.permissions()).map_err(failed)?;
+        }
         let mut to = BufWriter::new(file);
         content(&mut to)?;
         to.flush().map_err(failed)?;
         Ok(temporary)
     }
 
-    fn persist(self, place: &Path) -> Result<()> {
-        let moved = fs::rename(&self.0, place);
-        moved.map_err(|error| Error::io(format!("file {}", quote(&place.to_string_lossy())), error))
+    fn persist(self) -> Result<()> {
+        let moved = fs::rename(&self.path, &self.place);
+        moved.map_err(|error| Error::io(format!("file {}", quote(&self.place.to_string_lossy())), error))
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
         // It is gone already if it was moved to its place.
-        let _ = fs::remove_file(&self.0);
+        let _ = fs::remove_file(&self.path);
     }
 }

@@ -143,6 +143,11 @@ impl Initializer {
     }
 
     pub(super) fn blame(&self, error: Error) -> Error {
-        error.within(&format!("tensor {}", quote(&self.name))).about(&self.name)
+        blame(&self.name, error)
     }
+}
+
+/// Says which tensor an error is about.
+pub(super) fn blame(name: &str, error: Error) -> Error {
+    error.within(&format!("tensor {}", quote(name))).about(name)
 }

@@ -197,9 +197,10 @@ impl ModelFiles {
     pub(crate) fn copy(&self, location: &str, offset: u64, need: u64, to: &mut dyn Write) -> Result<()> {
         let what = format!("external data {}", quote(location));
         let failed = |error| Error::io(&*what, error);
+        let uncopied = |error| Error::io(format!("{what} can't be copied"), error);
         let folder = self.folder.as_ref().filter(|_| !self.places.memory.contains_key(location));
         let Some(folder) = folder else {
-            return to.write_all(&self.part(location, offset, need)?).map_err(failed);
+            return to.write_all(&self.part(location, offset, need)?).map_err(uncopied);
         };
         let mut file = self.open(folder, inside(location)?, &what)?;
         let size = self.check_file(&file, &what)?;
@@ -216,7 +217,8 @@ impl ModelFiles {
         while left > 0 {
             let len = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
             let Some(piece) = piece.get_mut(..len) else { break };
-            file.read_exact(piece).and_then(|()| to.write_all(piece)).map_err(failed)?;
+            file.read_exact(piece).map_err(failed)?;
+            to.write_all(piece).map_err(uncopied)?;
             left -= len as u64;
         }
         Ok(())

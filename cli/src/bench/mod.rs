@@ -168,7 +168,9 @@ impl Arguments {
             let wrong = |e| format!("{flag} {}: the file can't be written: {e}", print::path(path));
             output::check_writable(Path::new(path)).map_err(|e| Failure::usage(wrong(e)))?;
         }
-        match self.save.is_some() && self.save == self.trace {
+        let [save, trace] =
+            [&self.save, &self.trace].map(|path| path.as_ref().map(|path| output::unique(Path::new(path))));
+        match save.is_some() && save == trace {
             true => Err(Failure::usage("--save and --trace go to the same file")),
             false => Ok(()),
         }

@@ -14,16 +14,17 @@ use crate::{Global, print, watch};
 use clap::Args;
 use onnxref::conformance::Tolerance;
 use onnxref::{DType, Error, Kind, LoadOptions, Model, Outputs, Scalar, Tensor, Value, quote};
-use onnxref_view::{grouped, totals};
-use std::collections::HashMap;
+use onnxref_view::{counted, grouped, totals};
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// Find the first value in which two models differ, and the nodes that lead to it
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Values of the same name, in the same calls and subgraphs, are compared in the order of B; outputs
-also by position. Without B, the model is compared with itself without optimisation, bit by bit:
-of nodes that run as one, the values of the last.
+Values of the same name, in the same calls and subgraphs, are compared in the order of B. Inputs
+and outputs whose names the other model doesn't have are taken by position, if both have as many.
+Without B, the model is compared with itself without optimisation, bit by bit: of nodes that run
+as one, the values of the last.
 
 Example:
   onnxref compare before.onnx after.onnx --random --set batch=2
@@ -78,12 +79,16 @@ pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Fail
     } else {
         let model = running.load_as(second, |options| options.optimize(b.is_none()))?;
         let (known, outputs) = arguments.values(&first, &feeds)?;
-        let feeds = handed_over(&first, &model, &feeds)?;
+        let feeds = handed_over(&first, &model, &feeds, feeding)?;
         (arguments.run(&model, &feeds, known, Some(&outputs), tolerance)?, second)
     };
     if found.is_empty() {
         let hint = "value has the same name in both; `run --expect` compares a folder with output_0.pb, ..";
         return Err(Failure::new(NOTHING, format!("nothing was compared: no {hint}")));
+    }
+    if found.widened > 0 {
+        let count = counted(found.widened, "value");
+        print::note(&format!("compared as numbers, as their float types differ: {count}"));
     }
     // The graph is read again only if there is something to find in it.
     let graph = || Lineage::of(&running.loading, ran, b.is_none());
@@ -139,17 +144,24 @@ impl Arguments {
     }
 }
 
-/// What one model is fed, for the other: by name, or else by position.
-fn handed_over<'b>(a: &Model, b: &'b Model, feeds: &Feeds<'_>) -> Result<Feeds<'b>, Failure> {
+/// The partner in A of each name of B: the same name, or else, if both have as many, the one in the same place of those
+/// that the other doesn't have.
+fn partners<'a>(a: &[&'a str], b: &[&str]) -> Vec<Option<&'a str>> {
+    let (of_a, of_b) = (HashSet::<&str>::from_iter(a.iter().copied()), HashSet::<&str>::from_iter(b.iter().copied()));
+    let mut left = a.iter().filter(|name| a.len() == b.len() && !of_b.contains(**name));
+    b.iter().map(|name| of_a.get(*name).or_else(|| left.next()).copied()).collect()
+}
+
+/// What one model is fed, for the other.
+fn handed_over<'b>(a: &Model, b: &'b Model, feeds: &Feeds<'_>, feeding: &Feeding) -> Result<Feeds<'b>, Failure> {
+    let [of_a, of_b] = [a, b].map(|model| model.inputs().map(|info| info.name.as_str()).collect::<Vec<_>>());
     let mut given: Feeds<'b> = Vec::new();
-    for (position, info) in b.inputs().enumerate() {
-        let same = feeds.iter().find(|(name, _)| *name == info.name);
-        let at = || {
-            let name = &a.inputs().nth(position).filter(|_| a.inputs().len() == b.inputs().len())?.name;
-            feeds.iter().find(|(other, _)| other == name)
-        };
-        match same.or_else(at) {
-            Some((_, value)) => given.push((&info.name, value.clone())),
+    for (info, partner) in b.inputs().zip(partners(&of_a, &of_b)) {
+        match feeds.iter().find(|(name, _)| Some(*name) == partner) {
+            Some((_, value)) => {
+                let wrong = |why| Failure::usage(format!("input {} of B: {why}", quote(&info.name)));
+                given.push((&info.name, feeding.cast(info, value.clone()).map_err(wrong)?));
+            }
             None if b.has_default(&info.name) => {}
             None => {
                 return Err(Failure::usage(format!("A has no input for {} of B", quote(&info.name))));
@@ -159,16 +171,22 @@ fn handed_over<'b>(a: &Model, b: &'b Model, feeds: &Feeds<'_>) -> Result<Feeds<'
     Ok(given)
 }
 
-/// Outputs of the same name, or else of the same position.
+/// The outputs of B, each with its partner in A.
+fn pairs<'a>(got: &'a Outputs, want: &'a Outputs) -> Vec<(&'a str, &'a Value, Option<&'a str>)> {
+    let [of_a, of_b] = [want, got].map(|outputs| outputs.iter().map(|(name, _)| name).collect::<Vec<_>>());
+    got.iter().zip(partners(&of_a, &of_b)).map(|((name, value), partner)| (name, value, partner)).collect()
+}
+
+/// Compares the outputs; `None` for one without a partner.
 fn compare_outputs(got: &Outputs, want: &Outputs, tolerance: Tolerance) -> Vec<(String, Option<Compared>)> {
-    let by_position = got.len() == want.len();
-    let of = |(position, (name, got)): (usize, (&str, &Value))| {
-        let at = || want.iter().nth(position).map(|(_, value)| value).filter(|_| by_position);
-        let want = want.get(name).or_else(at);
-        (name.to_string(), want.map(|want| Compared::new(got, want, tolerance)))
-    };
-    let lost = want.iter().filter(|(name, _)| !by_position && got.get(name).is_none());
-    got.iter().enumerate().map(of).chain(lost.map(|(name, _)| (name.to_string(), None))).collect()
+    let pairs = pairs(got, want);
+    let taken: HashSet<&str> = pairs.iter().filter_map(|(.., partner)| *partner).collect();
+    let lost = want.iter().filter(|(name, _)| !taken.contains(name)).map(|(name, _)| (name.to_string(), None));
+    let compared = pairs.iter().map(|(name, got, partner)| {
+        let want = partner.and_then(|name| want.get(name));
+        (name.to_string(), want.map(|want| Compared::as_numbers(got, want, tolerance).0))
+    });
+    compared.chain(lost).collect()
 }
 
 /// Channels of a block.
@@ -269,6 +287,8 @@ struct Found {
     close: usize,
     /// The number of values without a partner.
     alone: usize,
+    /// The number of values that have different float types.
+    widened: usize,
     /// Values that differ, in the order in which they were computed.
     differing: Vec<(ValuePath, Compared)>,
     /// Each value that was compared, and whether it is equal.
@@ -325,7 +345,8 @@ impl Found {
         let want = want.map_err(|why| Error::new(Kind::Io, why))?;
         let planes = if whole { in_planes(got, &want) } else { None };
         let got = planes.as_ref().unwrap_or(got);
-        let compared = Compared::new(got, &want, tolerance);
+        let (compared, widened) = Compared::as_numbers(got, &want, tolerance);
+        self.widened += usize::from(widened);
         self.nan.add(&path, got, &want);
         self.equal.insert(path.clone(), compared.equal);
         match (compared.equal, compared.exact) {

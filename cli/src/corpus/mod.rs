@@ -38,14 +38,14 @@ enum Verb {
 /// Write the cases of folders and archives to a new folder
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A case is a folder: NAME/model.onnx, NAME/test_data_set_0/input_0.pb, .., output_0.pb, .. NAME is the
-case's path in its archive, after the archive's own name. The files are those of the archive, byte by
-byte; of a case in a folder also those beside the model, such as external data. Light models get
-the inputs that the official runner makes.
+A case is a folder: NAME/model.onnx, NAME/test_data_set_0/input_0.pb, .., output_0.pb, .. NAME
+is the case's path in its archive, after the archive's own name. The files are those of the
+archive, byte by byte; of a case in a folder also those beside the model, such as external data.
+Light models get the inputs that the official runner makes.
 
-DIR/manifest.json has a line for each case: what it is about, its operators with their versions, the
-SHA-256 of each file. The hash of the whole is SHA-256 of what `sha256sum` prints for the files of all
-cases, sorted by path. It is printed too, and is the same on every machine.
+DIR/manifest.json has a line for each case: what it is about, its operators with their versions,
+the SHA-256 of each file. The hash of the whole is SHA-256 of what `sha256sum` prints for the
+files of all cases, sorted by path. It is printed too, and is the same on every machine.
 
 DIR appears whole or not at all. It must be new or empty.
 
@@ -99,8 +99,7 @@ fn export(arguments: &Export, global: &Global) -> Result<u8, Failure> {
             progress.message(&source.to_string());
             for case in &cases {
                 if arguments.selection.has_operators(case, &options) {
-                    let files =
-                        case.files().map_err(|error| Failure::new(crate::failure::LOAD, format!("{error:#}")))?;
+                    let files = case.files().map_err(Failure::load)?;
                     let name = name(path, &source, &case.name);
                     corpus.add(
                         &name,

@@ -48,6 +48,9 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn diff(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
+    if let Some(path) = &arguments.svg {
+        output::beside_json("--svg", &path.to_string_lossy(), global)?;
+    }
     if let Some(path) = arguments.svg.as_deref().filter(|path| path.as_os_str() != output::STDOUT) {
         let wrong = |e| Failure::usage(format!("--svg {}: the file can't be written: {e}", shown(path)));
         output::check_writable(path).map_err(wrong)?;

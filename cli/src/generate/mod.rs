@@ -38,19 +38,20 @@ use std::path::PathBuf;
 /// Generate test cases for operators from the table of the standard
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Of each operator version there are cases for each type of each type variable, open (symbolic) shapes,
-constant inputs, only what is required, all that is optional, edge values (NaN, infinities, -0, subnormal
-numbers, the ends of integers), an input without elements, and a scalar. Operators with subgraphs have
-cases for what their bodies do instead. A case is a folder in ONNX's layout; its expected outputs are
-onnxref's. Values follow from the seed: the files are the same on every machine. What draws random
-numbers is left out.
+Of each operator version there are cases for each type of each type variable, open (symbolic)
+shapes, constant inputs, only what is required, all that is optional, edge values (NaN,
+infinities, -0, subnormal numbers, the ends of integers), an input without elements, and a
+scalar. Operators with subgraphs have cases for what their bodies do instead. A case is a folder
+in ONNX's layout; its expected outputs are onnxref's. Values follow from the seed: the files are
+the same on every machine. What draws random numbers is left out.
 
-DIR/manifest.json lists the cases, as for `onnxref corpus export`, with `ulp`: how far the expected
-outputs are from the exact result of the formula, at most, in units of the last place. 0: every engine
-must give the same bits. 0.5: rounded once. null: no bound is known. Sums, products of lanes and formulas
-of several steps have `absolute`: how far each element of the outputs may be from the expected one, at most,
-one output after the other, if an engine adds terms in another order and rounds each step as the coarsest
-type of the node, or less, with functions such as exp within 4 ulp; null: a step may overflow.
+DIR/manifest.json lists the cases, as for `onnxref corpus export`, with `ulp`: how far the
+expected outputs are from the exact result of the formula, at most, in units of the last place.
+0: every engine must give the same bits. 0.5: rounded once. null: no bound is known. Sums,
+products of lanes and formulas of several steps have `absolute`: how far each element of the
+outputs may be from the expected one, at most, one output after the other, if an engine adds
+terms in another order and rounds each step as the coarsest type of the node, or less, with
+functions such as exp within 4 ulp; null: a step may overflow.
 
 Examples:
   onnxref generate -o cases --operator Gather --opset 28

@@ -66,9 +66,13 @@ pub(crate) struct Arguments {
 pub(crate) fn inspect(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
     let pictures = arguments.pictures();
     if let [(svg, _), (dot, _)] = pictures[..]
-        && svg == dot
+        && output::unique(svg) == output::unique(dot)
     {
-        return Err(Failure::usage(format!("--svg and --dot both go to {}", shown(svg))));
+        let place = if svg == Path::new(output::STDOUT) { "standard output".to_string() } else { shown(svg) };
+        return Err(Failure::usage(format!("--svg and --dot both go to {place}")));
+    }
+    for (flag, path) in [("--svg", &arguments.svg), ("--dot", &arguments.dot)] {
+        path.iter().try_for_each(|path| output::beside_json(flag, &path.to_string_lossy(), global))?;
     }
     let to_stdout = |(path, _): &(&Path, Draw)| *path == Path::new(output::STDOUT);
     for (path, _) in pictures.iter().filter(|picture| !to_stdout(picture)) {

@@ -3,7 +3,7 @@
 use super::{Operator, Version, types};
 use crate::print::{self, Stdout};
 use onnxref::schema::{Arity, AttributeSchema, Parameter};
-use onnxref_view::differences;
+use onnxref_view::{counted, differences};
 use std::io::{self, Write};
 
 /// Maximum width of a cell of prose.
@@ -29,7 +29,7 @@ pub(super) fn list(operators: &[Operator], at_opset: bool, verbose: bool) -> io:
     let count = |of: &str| operators.iter().filter(|operator| runs(operator).starts_with(of)).count();
     let (all, some, none) = (count("all") + count("yes"), count("some"), count("no"));
     let some = if some == 0 { String::new() } else { format!("{some} in some versions, ") };
-    print::note(&format!("{} operators: {all} run here, {some}{none} don't", operators.len()));
+    print::note(&format!("{}: {all} run here, {some}{none} don't", counted(operators.len(), "operator")));
     Ok(())
 }
 

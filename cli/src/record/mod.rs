@@ -12,6 +12,7 @@ use crate::path::Trips;
 use crate::proto::ModelProto;
 use crate::{messages, print};
 use onnxref::bytes::Bytes;
+use onnxref::document::Document;
 use onnxref::inspect::Inspection;
 use onnxref::{Error, Kind, LoadOptions, Model, NodeInfo, Outputs, Value, quote};
 use onnxref_view::counted;
@@ -21,7 +22,7 @@ use std::path::Path;
 /// An ONNX model whose tensors are all in its file.
 pub(crate) struct Whole {
     pub(crate) proto: ModelProto,
-    /// The file as it is, if it needs no other one.
+    /// The .onnx file as it is, if it needs no other one.
     bytes: Option<Bytes>,
     pub(crate) found: Inspection,
 }
@@ -39,7 +40,7 @@ impl Whole {
             (bytes.into(), options.inspect(path))
         };
         let found = found.map_err(Failure::run)?;
-        let mut proto = ModelProto::decode(bytes.clone()).map_err(|_| {
+        let (mut proto, bytes) = decode(path, bytes, &options).ok_or_else(|| {
             Failure::usage(format!("{flag} needs a model in an .onnx file: this one is in another format"))
         })?;
         let Some(graph) = &mut proto.graph else {
@@ -64,6 +65,19 @@ impl Whole {
     }
 }
 
+/// A model, and its bytes in an .onnx file: that of a text is made.
+fn decode(path: &Path, bytes: Bytes, options: &LoadOptions) -> Option<(ModelProto, Bytes)> {
+    if let Ok(proto) = ModelProto::decode(bytes.clone()) {
+        return Some((proto, bytes));
+    }
+    let read = match is_standard_input(path) {
+        true => Document::from_bytes_with(bytes, options),
+        false => Document::read_with(path, options),
+    };
+    let bytes = read.and_then(|document| document.to_bytes()).ok()?;
+    Some((ModelProto::decode(bytes.clone()).ok()?, bytes))
+}
+
 /// The files of a model in a case: `model.onnx`, which has all tensors, or `model.xml` and `model.bin` of an OpenVINO IR.
 pub(crate) fn files(path: &Path, options: &LoadOptions, model: &Model) -> Result<Vec<(String, Bytes)>, Failure> {
     let read = |path: &Path| {
@@ -71,10 +85,9 @@ pub(crate) fn files(path: &Path, options: &LoadOptions, model: &Model) -> Result
         std::fs::read(path).map(Bytes::from).map_err(failed)
     };
     let bytes = if is_standard_input(path) { standard_input()? } else { read(path)? };
-    // No .onnx file begins as XML does: its first byte would end a group. The text form has another name.
-    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii_start();
-    let is_named = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("onnxtxt"));
-    if !text.starts_with(b"<") || is_named {
+    // No .onnx file begins as XML does: its first byte would end a group. The text form may.
+    let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii_start();
+    if !start.starts_with(b"<") || decode(path, bytes.clone(), options).is_some() {
         let Whole { proto, bytes, .. } = Whole::read(path, options, "--record")?;
         return Ok(vec![("model.onnx".to_string(), bytes.unwrap_or_else(|| proto.encode_to_vec().into()))]);
     }

@@ -26,8 +26,8 @@ use trial::{Check, Trial};
 /// Find the smallest part of a model for which a command still fails
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Nodes are cut by halving, those of bodies too; values between them become inputs, declared as a run
-gives them. A body may become the model, a branch takes the place of its If. Then outputs go,
+Nodes are cut by halving, those of bodies too; values between them become inputs, declared as a
+run gives them. A body may become the model, a branch takes the place of its If. Then outputs go,
 dimensions get smaller, constants become 0 or 1. OUT has the best so far, also after Ctrl-C.
 
 Example:
@@ -35,7 +35,7 @@ Example:
   onnxref reduce model.onnx -o small.onnx --random --work tried -- ./engine {model} {inputs}
 
 Exit status:
-  0  a smaller model was found
+  0  a smaller model was found: in nodes or dimensions
   1  no smaller one was found
   2  wrong usage, such as a command that doesn't fail for the model
   3  the model can't be read")]
@@ -117,7 +117,7 @@ pub(crate) fn reduce(arguments: &Arguments, global: &Global) -> Result<u8, Failu
     trial.embed()?;
     arguments.bodies(known, &mut trial)?;
     search::texts(&mut trial)?;
-    search::sizes(&mut trial)?;
+    let smaller = search::sizes(&mut trial)?;
     search::values(&mut trial)?;
     let nodes = trial.best.as_ref().map_or(count, Attempt::nodes);
     let (runs, remembered) = (trial.count, trial.remembered);
@@ -134,7 +134,7 @@ pub(crate) fn reduce(arguments: &Arguments, global: &Global) -> Result<u8, Failu
         );
         writeln!(Stdout, "{}: {text}", print::path(&out.to_string_lossy())).map_err(Failure::stdout)?;
     }
-    Ok(if nodes < count { 0 } else { FAILED })
+    Ok(if smaller || nodes < count { 0 } else { FAILED })
 }
 
 #[derive(Serialize)]

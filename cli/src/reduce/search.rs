@@ -96,9 +96,9 @@ pub(super) fn texts(trial: &mut Trial<'_>) -> Result<(), Failure> {
 /// The number of the field `training_info` of a model.
 const TRAINING_INFO: u32 = 20;
 
-/// Smaller dimensions: all axes of a size together, in inputs, constants and shapes.
-pub(super) fn sizes(trial: &mut Trial<'_>) -> Result<(), Failure> {
-    let mut done = BTreeSet::new();
+/// Smaller dimensions: all axes of a size together, in inputs, constants and shapes. Returns whether some got smaller.
+pub(super) fn sizes(trial: &mut Trial<'_>) -> Result<bool, Failure> {
+    let (mut done, mut any) = (BTreeSet::new(), false);
     while let Some(size) =
         trial.best.as_ref().and_then(|best| found(best).into_iter().rfind(|size| !done.contains(size)))
     {
@@ -109,12 +109,14 @@ pub(super) fn sizes(trial: &mut Trial<'_>) -> Result<(), Failure> {
         smaller.dedup();
         for to in smaller {
             let attempt = trial.best.as_ref().and_then(|best| shrunk(best, size, to));
+            let is_seen = trial.needs_inputs() || trial.best.as_ref().is_some_and(|best| has_axis(best, size));
             if trial.accept(attempt, Check::Run)? {
+                any |= is_seen;
                 break;
             }
         }
     }
-    Ok(())
+    Ok(any)
 }
 
 /// The sizes beyond 1 of inputs and constants.
@@ -123,6 +125,15 @@ fn found(attempt: &Attempt) -> BTreeSet<usize> {
     let constants = constants.filter_map(|dim| usize::try_from(*dim).ok());
     let inputs = attempt.inputs.iter().filter_map(|(_, value)| value.tensor().ok()).flat_map(|tensor| tensor.shape());
     constants.chain(inputs.copied()).filter(|size| *size > 1).collect()
+}
+
+/// Whether the model itself has an axis of a size, beside what is fed.
+fn has_axis(attempt: &Attempt, size: usize) -> bool {
+    let graph = &attempt.model.graph;
+    let mut constants = graph.initializers.iter().flat_map(|tensor| &tensor.dims);
+    let mut declared = graph.inputs.iter().chain(&graph.outputs).filter_map(|info| info.dims()).flatten();
+    let is_size = |dim: i64| usize::try_from(dim) == Ok(size);
+    constants.any(|dim| is_size(*dim)) || declared.any(|dim| matches!(dim.size, Size::Fixed(dim) if is_size(dim)))
 }
 
 /// The model with smaller axes; `None` if that can't be made.

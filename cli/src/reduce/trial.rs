@@ -237,7 +237,7 @@ impl<'a> Trial<'a> {
             let written = output::file(place, &cancel, |to| data.write(to).map_err(Unwritten::of));
             written.map_err(|why| unwritten(&place.to_string_lossy(), why))?;
         }
-        let written = output::file(self.out, &cancel, |to| model.write(to).map_err(Unwritten::of));
+        let written = output::file(self.out, &cancel, |to| model.write_as(self.out, to).map_err(Unwritten::of));
         written.map_err(|why| unwritten(&self.out.to_string_lossy(), why))?;
         if let Some(stale) = std::mem::replace(&mut self.data, place).filter(|stale| Some(stale) != self.data.as_ref())
         {

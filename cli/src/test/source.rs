@@ -1,6 +1,6 @@
 //! Where cases come from: folders, archives, standard input.
 
-use crate::failure::{Failure, LOAD, USAGE};
+use crate::failure::Failure;
 use crate::options::is_standard_input;
 use crate::{archive, print};
 use onnxref::conformance::Case;
@@ -23,9 +23,9 @@ pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
             sources.push(Source::StandardInput);
             continue;
         }
-        let kind = std::fs::metadata(path).map_err(|e| Failure::new(USAGE, format!("{shown}: {e}")))?;
+        let kind = std::fs::metadata(path).map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
         if kind.is_dir() {
-            let below = archives(path).map_err(|e| Failure::new(LOAD, format!("{shown}: {e}")))?;
+            let below = archives(path).map_err(|e| Failure::unreadable(format!("{shown}: {e}")))?;
             sources.push(Source::Folder(path.clone()));
             sources.extend(below.into_iter().map(Source::Archive));
         } else if archive::looks_like_archive(path) {
@@ -62,10 +62,10 @@ fn archives(folder: &Path) -> io::Result<Vec<PathBuf>> {
 impl Source {
     /// The cases, each named by its whole path.
     pub(crate) fn cases(&self) -> Result<Vec<Case>, Failure> {
-        let unreadable = |e: io::Error| Failure::new(LOAD, format!("{self}: {e}"));
+        let unreadable = |e: io::Error| Failure::unreadable(format!("{self}: {e}"));
         match self {
             Source::Folder(path) => {
-                let cases = Case::find(path).map_err(|e| Failure::new(LOAD, format!("{e:#}")))?;
+                let cases = Case::find(path).map_err(Failure::load)?;
                 Ok(named(path, cases))
             }
             Source::Archive(path) => Ok(named(path, archive::cases(path).map_err(unreadable)?)),

@@ -300,13 +300,15 @@ fn wrong_usage() {
         assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran:?}");
         assert!(ran.err.starts_with(&format!("error: {flag} {path}: {why}")), "{ran:?}");
     }
-    let wrong: [&[&str]; 6] = [
+    let same = bench_.text("./none.json");
+    let wrong: [&[&str]; 7] = [
         &["--runs", "0"],
         &["--runs", "1", "--seconds", "1"],
         &["--seconds", "-1"],
         &["--max-ratio", "1.1"],
         &["--against", &text, "--max-ratio", "0"],
         &["--trace", &none, "--save", &none],
+        &["--trace", &none, "--save", &same],
     ];
     for arguments in wrong {
         assert_eq!(bench(&bench_, &[&FEEDS[..], arguments].concat()).code, Some(2), "{arguments:?}");

@@ -1,6 +1,6 @@
 //! `onnxref compare`, and what `run` records for it.
 
-use crate::common::{Bench, Ran, bytes, check, model, node, number, onnxref};
+use crate::common::{Bench, Ran, bytes, check, graph, model, node, number, onnxref, several};
 use onnxref::{DType, Tensor};
 use std::fs;
 
@@ -202,7 +202,58 @@ fn models_with_other_inputs() {
     let nothing = compare(&bench, &[&bench.text("empty")]);
     assert_eq!((nothing.code, nothing.out.as_str()), (Some(5), ""));
     assert!(nothing.err.starts_with("error: nothing was compared: "), "{nothing:?}");
+    let json: serde_json::Value =
+        serde_json::from_str(&compare(&bench, &[&bench.text("empty"), "--json"]).out).unwrap();
+    assert_eq!(json["error"]["kind"], "nothing");
     check(compare(&bench, &[&bench.text("two.onnx")]), 2, "", "error: A has no input for \"z\" of B\n");
+}
+
+/// What a name has is not given once more by position.
+#[test]
+fn each_input_and_output_has_one_partner() {
+    let bench = Bench::new(&[]);
+    let write = |name: &str, nodes: &[Vec<u8>], inputs: &[(&str, DType)], outputs: &[&str]| {
+        let model = [number(1, 8), bytes(7, &graph(nodes, inputs, outputs)), bytes(8, &number(2, 14))].concat();
+        fs::write(bench.path(name), model).unwrap();
+        bench.text(name)
+    };
+    let float = DType::Float;
+    let sub = |of: &[&str]| [several("Sub", of, &["o"], &[])];
+    let a = write("a.onnx", &sub(&["x", "y"]), &[("x", float), ("y", float)], &["o"]);
+    let b = write("b.onnx", &sub(&["z", "y"]), &[("y", float), ("z", float)], &["o"]);
+    let ran = onnxref(["compare", &a, &b, "-i", "x=[5]", "-i", "y=[2]"]);
+    assert_eq!((ran.code, ran.last()), (Some(0), "o       is equal bit by bit"), "{ran:?}");
+
+    let unary = |operator: &str, output: &str| several(operator, &["x"], &[output], &[]);
+    let a = write("a.onnx", &[unary("Neg", "d"), unary("Exp", "e")], &[("x", float)], &["d", "e"]);
+    let b = write("b.onnx", &[unary("Neg", "c"), unary("Neg", "d")], &[("x", float)], &["c", "d"]);
+    let ran = onnxref(["compare", &a, &b, "-i", "[0]", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let outputs = &json["outputs"];
+    assert_eq!((ran.code, &outputs["c"]["equal"], &outputs["d"]["equal"]), (Some(1), &false.into(), &true.into()));
+    assert_eq!(outputs["c"]["difference"]["want"], 1);
+}
+
+#[test]
+fn models_of_other_float_types() {
+    let bench = Bench::new(&chain("Abs"));
+    let nodes = [node("Neg", &["x"], "a"), node("Abs", &["a"], "b"), node("Add", &["b", "a"], "y")].concat();
+    let b = bench.text("half.onnx");
+    fs::write(&b, model(&nodes, &[("x", Some(DType::Float16))], 14)).unwrap();
+    let why = "input \"x\" of B: it is float32, but the model expects float16: --cast rounds it";
+    check(compare(&bench, &[&b]), 2, "", &format!("error: {why}\n"));
+    let ran = compare(&bench, &[&b, "--cast"]);
+    let note = "note: compared as numbers, as their float types differ: 3 values\n";
+    assert_eq!((ran.code, ran.err.as_str(), ran.last()), (Some(0), note, "y       is equal within the tolerance"));
+    let counts = "3 values with the same name: 0 equal bit by bit, 3 within the tolerance, 0 different\n";
+    assert!(ran.out.starts_with(counts), "{}", ran.out);
+    // The other way round, with a number that float16 doesn't have.
+    let ran = onnxref(["compare", &b, &bench.text("model.onnx"), "-i", "[0.5]", "--cast"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = onnxref(["compare", &bench.text("model.onnx"), &b, "-i", "[1e6]", "--cast"]);
+    check(ran, 2, "", "error: input \"x\" of B: --cast: 1e6 is too large for float16\n");
+    let ran = onnxref(["compare", &bench.text("model.onnx"), &b, "-i", "[1.0004]", "--cast", "--rtol", "1e-5"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
 }
 
 #[test]

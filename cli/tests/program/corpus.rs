@@ -121,6 +121,8 @@ fn it_appears_whole_or_not_at_all() {
     // Without cases, with a broken archive, and with two cases of one name nothing is written.
     let none = export(&data(CASE), &at("none"), &["-k", "nothing"]);
     assert_eq!((none.code, none.err.as_str()), (Some(5), "error: there are no cases\n"));
+    let none = export(&data(CASE), &at("none"), &["-k", "nothing", "--json"]);
+    assert!(none.out.starts_with("{\"error\":{\"kind\":\"nothing\",\"message\":\"there are no cases\""), "{none:?}");
     fs::write(at("x.zip"), "nonsense").unwrap();
     let broken = export(&at("x.zip"), &at("broken"), &[]);
     assert_eq!(broken.code, Some(3), "{broken:?}");

@@ -179,6 +179,9 @@ fn inputs_outputs_and_pictures() {
         ran.code == Some(2) && ran.err.starts_with("error: --svg /no/folder/a.svg: the file can't be written:"),
         "{ran:?}"
     );
+    let ran = diff(plain(), plain(), &["--svg", "-", "--json"]);
+    let why = "--svg -: a file is needed: with --json standard output gets JSON";
+    assert_eq!((ran.code, ran.err), (Some(2), format!("error: {why}\n")));
     let ran = onnxref(["diff", "no.onnx", "no.onnx"]);
     assert_eq!(ran.code, Some(3));
 }

@@ -171,6 +171,21 @@ fn mapped_weights_are_read_again() {
     assert!(ran.out.ends_with("proved: 1 output is the same, bit by bit\n"), "{}", ran.out);
 }
 
+/// Nothing is compared, so nothing is proved.
+#[test]
+fn a_model_without_outputs() {
+    let graph = Graph::new("g").input(ValueInfo::tensor("x", DType::Float, [1i64]));
+    let graph = graph.node(Node::new("Neg", ["x"], ["y"]));
+    let bench = Bench::new(&Document::new(graph, 21).to_bytes().unwrap());
+    let ran = edit(&bench, "set", &["--dim", "x.1=2"]);
+    refused(&ran, &bench, 2, "--dim x.1=2: input \"x\" has 1 dimension: there is no dimension 1");
+    for (verb, more) in [("set", &["--metadata", "a=b"][..]), ("simplify", &[])] {
+        let ran = edit(&bench, verb, more);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), "note: not proved: the model has no outputs\n"), "{verb}");
+        assert_eq!(ran.out.lines().count(), 1, "{verb}");
+    }
+}
+
 /// Data isn't written over a file that stays.
 #[test]
 fn data_is_not_written_over() {
@@ -197,6 +212,9 @@ fn what_cannot_be_set() {
     let bench = model();
     let refuse = |arguments: &[&str], text: &str| refused(&edit(&bench, "set", arguments), &bench, 2, text);
     refuse(&["--rename", "x=one"], "--rename: there is a value \"one\" already");
+    refuse(&["--dim", "k.1=2"], "--dim k.1=2: there is no input \"k\"");
+    let digits = "n=99999999999999999999";
+    refuse(&["--dim", digits], &format!("--dim {digits}: a size is below 2^63"));
     refuse(&["--rename", "summ=a"], "--rename: the graph has no value \"summ\": did you mean \"sum\"?");
     refuse(&["--rename", "x"], "--rename x: expected OLD=NEW");
     refuse(&["--dim", "k=1"], "--dim k=1: no shape has the symbol \"k\"");

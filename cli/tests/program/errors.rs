@@ -341,3 +341,32 @@ fn wrong_usage_as_json() {
     assert_eq!(json["error"]["message"], "unexpected argument '--nonsense' found");
     assert!(ran.err.starts_with("error: unexpected argument '--nonsense' found\n"), "{ran:?}");
 }
+
+/// What clap writes in several lines.
+#[test]
+fn all_of_wrong_usage_as_json() {
+    let message = |arguments: &[&str]| {
+        let ran = onnxref([arguments, &["--json"]].concat());
+        let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!((ran.code, &json["error"]["kind"]), (Some(2), &"usage".into()), "{ran:?}");
+        json["error"]["message"].as_str().unwrap().to_string()
+    };
+    assert_eq!(
+        message(&["convert", "m.onnx"]),
+        "the following required arguments were not provided:\n  --opset <VERSION>\n  -o <FILE>"
+    );
+    assert_eq!(
+        message(&["completions", "dash"]),
+        "invalid value 'dash' for '<SHELL>'\n  [possible values: bash, elvish, fish, powershell, zsh]\n  tip: a similar value exists: 'bash'"
+    );
+    assert_eq!(
+        message(&["run", "m.onnx", "--jsn"]),
+        "unexpected argument '--jsn' found\n  tip: a similar argument exists: '--json'"
+    );
+    let missing = "'onnxref corpus' requires a subcommand but one was not provided\n  [subcommands: export, help]";
+    assert_eq!(message(&["corpus"]), missing);
+    // Here it is the help that clap shows.
+    let ran = onnxref(["--json", "corpus"]);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((ran.code, &json["error"]["message"]), (Some(2), &"arguments are missing: --help lists them".into()));
+}

@@ -31,7 +31,15 @@ fn another_one_than_expected() {
     assert_eq!(hash(&["--expect", &HASH.to_uppercase()]).code, Some(0));
     let other = "0".repeat(64);
     let ran = hash(&["--expect", &other]);
-    assert_eq!((ran.code, ran.err.as_str()), (Some(1), format!("note: expected {other}\n").as_str()));
+    let why = format!("error: the hash is not the expected one: {other}\n");
+    assert_eq!((ran.code, ran.err.as_str()), (Some(1), why.as_str()));
+    for (more, out) in [
+        ("-q", format!("{HASH}\n")),
+        ("--json", format!("{{\"hash\":\"{HASH}\",\"expected\":\"{other}\",\"outputs\":{{\"y\":\"{HASH}\"}}}}\n")),
+    ] {
+        let ran = hash(&["--expect", &other, more]);
+        assert_eq!((ran.code, ran.err, ran.out), (Some(1), why.clone(), out));
+    }
     let ran = hash(&["--expect", "12"]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.err.contains("expected 64 hexadecimal digits"), "{}", ran.err);

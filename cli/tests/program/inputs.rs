@@ -70,6 +70,14 @@ fn float64_is_rounded_only_if_that_is_wanted() {
     let bench = abs(DType::Float);
     let ran = bench.run(&["-i", &numpy("inexact.npy"), "--cast"]);
     check(ran, 2, "", "error: input \"x\": --cast: 1e300 is too large for float32\n");
+    // Nor are floats of other types, and then to any of them.
+    let pb = bench.text("x.pb");
+    fs::write(&pb, onnxref::Tensor::from(vec![1.5f32, -2.0]).to_proto_bytes("x")).unwrap();
+    for (dtype, name) in [(DType::Double, "float64"), (DType::Float16, "float16"), (DType::Bfloat16, "bfloat16")] {
+        let why = format!("error: input \"x\": it is float32, but the model expects {name}: --cast rounds it\n");
+        check(abs(dtype).run(&["-i", &pb]), 2, "", &why);
+        assert_eq!(last(&abs(dtype).run(&["-i", &pb, "--cast"])), format!("y {name} [2] [1.5, 2]"));
+    }
     // No other type is changed.
     assert_eq!(last(&abs(DType::Double).run(&["-i", &numpy("float64.npy"), "--cast"])), "y float64 [2] [1, 2]");
     assert_eq!(abs(DType::Int64).run(&["-i", &numpy("float64.npy"), "--cast"]).code, Some(2));

@@ -87,7 +87,17 @@ fn pictures() {
     assert_eq!(inspect(&bench, &["--svg", &both, "--dot", &other]).code, Some(0));
     assert_eq!((fs::read_to_string(&both).unwrap(), fs::read_to_string(&other).unwrap()), (svg, dot));
     let same = inspect(&bench, &["--svg", "-", "--dot", "-"]);
-    assert!(same.code == Some(2) && same.err == "error: --svg and --dot both go to standard input\n", "{same:?}");
+    assert!(same.code == Some(2) && same.err == "error: --svg and --dot both go to standard output\n", "{same:?}");
+    let same = inspect(&bench, &["--svg", &both, "--dot", &bench.text("./both.svg")]);
+    assert_eq!((same.code, same.err), (Some(2), format!("error: --svg and --dot both go to {both}\n")));
+    for flag in ["--svg", "--dot"] {
+        let ran = inspect(&bench, &[flag, "-", "--json"]);
+        let why = format!("{flag} -: a file is needed: with --json standard output gets JSON");
+        let json = format!(
+            "{{\"error\":{{\"kind\":\"usage\",\"message\":\"{why}\",\"faults\":1,\"causes\":[{{\"kind\":\"usage\",\"message\":\"{why}\"}}]}}}}\n"
+        );
+        assert_eq!((ran.code, ran.out, ran.err), (Some(2), json, format!("error: {why}\n")));
+    }
     let ran = inspect(&bench, &["--svg", &bench.text("no/graph.svg")]);
     assert!(ran.code == Some(2) && ran.err.contains("no/graph.svg: "), "{ran:?}");
 }

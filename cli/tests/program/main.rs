@@ -13,6 +13,7 @@ mod edit;
 #[cfg(unix)]
 mod engine;
 mod errors;
+mod external;
 mod fast_math;
 mod generate;
 mod hash;
@@ -20,6 +21,8 @@ mod inputs;
 mod inspect;
 mod ops;
 mod paths;
+#[cfg(unix)]
+mod places;
 mod quantized;
 mod record;
 #[cfg(unix)]

@@ -24,6 +24,7 @@ fn the_table_has_every_operator() {
     assert!(row("Upsample")[1].ends_with("9 (removed in 10)"), "{:?}", row("Upsample"));
     assert!(ran.err.starts_with("note: 228 operators: "), "{}", ran.err);
     assert_eq!(onnxref(["ops", "--quiet"]).err, "");
+    assert_eq!(onnxref(["ops", "--missing"]).err, "note: 1 operator: 0 run here, 1 don't\n");
     assert!(onnxref(["ops", "-v"]).out.contains("Takes entries of `data` along an axis"));
 }
 

@@ -160,6 +160,31 @@ fn a_run_of_openvino_ir_is_a_case() {
     assert!(!folder.path().join("nodes").exists());
 }
 
+/// A case has the model in an .onnx file, whatever it was read from.
+#[test]
+fn a_text_is_recorded_as_a_model() {
+    let case = data("gather/onnx-1.12.0/node/test_gather_2d_indices");
+    let (bench, inputs) = (Bench::new(b""), case.join("test_data_set_0"));
+    let document = onnxref::document::Document::read(case.join("model.onnx")).unwrap();
+    let text = bench.path("model.onnxtxt");
+    fs::write(&text, document.to_text().unwrap()).unwrap();
+    for (from, name) in [(text.to_str().unwrap(), "file"), ("-", "standard input")] {
+        for more in [&[][..], &["--each-node"]] {
+            let to = bench.text(&format!("{name}{}", more.concat()));
+            let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_onnxref"));
+            program.args(["run", from, "-q", "--record", &to, "--inputs"]).arg(&inputs).args(more);
+            let ran = program.stdin(fs::File::open(&text).unwrap()).output().unwrap();
+            assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+            let ran = onnxref(["test", &to]);
+            assert_eq!(
+                (ran.code, ran.last()),
+                (Some(0), "1 passed (1 bit by bit), 0 failed, 0 unsupported"),
+                "{ran:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn each_node_is_a_case() {
     let bench = all_kinds();

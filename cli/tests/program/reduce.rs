@@ -53,6 +53,37 @@ fn a_fault_in_a_thousand_nodes() {
 }
 
 #[test]
+fn it_is_written_as_its_name_says() {
+    let bench = Bench::new(&chain(3, &[(1, "Erf")]));
+    let (model, out) = (bench.text("model.onnx"), bench.text("small.onnxtxt"));
+    let ran = onnxref(
+        [&["reduce", &model, "-o", &out], &FEED[..], &["--"], &has("Erf").each_ref().map(String::as_str)].concat(),
+    );
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let text = fs::read_to_string(&out).unwrap();
+    assert!(text.starts_with('<') && text.contains("Erf (v1)"), "{text}");
+    assert_eq!(Model::load(&out).unwrap().nodes().len(), 1);
+}
+
+/// A model with smaller dimensions is smaller, though it has as many nodes.
+#[test]
+fn the_status_says_whether_it_got_smaller() {
+    use onnxref::document::{Document, Graph, Node, ValueInfo};
+    let command = has("Erf");
+    for (sizes, feed, code) in [([1, 2], "x=[[1, -2]]", 0), ([1, 1], "x=[[1]]", 1)] {
+        let graph = Graph::new("g").input(ValueInfo::tensor("x", DType::Float, sizes.map(|size| size as i64)));
+        let graph = graph.node(Node::new("Erf", ["x"], ["y"])).output(ValueInfo::untyped("y"));
+        let bench = Bench::new(&Document::new(graph, 18).to_bytes().unwrap());
+        let ran = reduce(&bench, &["-i", feed], &command.each_ref().map(String::as_str));
+        assert_eq!((ran.code, ran.err.as_str()), (Some(code), ""), "{feed}");
+        assert!(ran.out.contains("small.onnx: 1 node of 1, found in "), "{}", ran.out);
+        let small = Model::load(bench.path("small.onnx")).unwrap();
+        let shape = small.inputs().next().unwrap().shape.clone();
+        assert_eq!(shape, Some(vec![onnxref::Dim::Fixed(1); 2]), "{feed}");
+    }
+}
+
+#[test]
 fn two_nodes_that_fail_together() {
     let bench = Bench::new(&chain(200, &[(20, "Erf"), (150, "Atan")]));
     let command = ["sh", "-c", "grep -q Erf {model} && grep -q Atan {model} && exit 3; exit 0"];

@@ -140,6 +140,9 @@ fn files_and_json_together() {
     check(ran, 0, "{\"outputs\":{\"y\":{\"dtype\":\"int32\",\"shape\":[],\"values\":[5]}}}\n", "");
     let only = bench.run(&[&["-o", &bench.text("only.NPY")][..], &feeds].concat());
     check(only, 0, "", "");
+    let ran = bench.run(&[&["-q", "--json", "-o", "-"][..], &feeds].concat());
+    let why = "-o -: a file is needed: with --json standard output gets JSON";
+    assert_eq!((ran.code, ran.err), (Some(2), format!("error: {why}\n")));
     assert_eq!(bench.files(), ["only.NPY", "y.pb"]);
     // Nothing is written unless all can be.
     let missing = feed("y", bench.path("no/such/y.npy"));
@@ -420,7 +423,7 @@ fn flags_of_pictures_that_cannot_be_followed() {
 #[test]
 fn flags_of_random_values_that_cannot_be_followed() {
     let dim = |name: &[u8]| bytes(1, &bytes(2, name));
-    let shape = bytes(2, &[dim(b"d\x1b[31m"), dim(b"n")].concat());
+    let shape = bytes(2, &[dim(b"d\x1b[31m"), dim(b"n"), dim(b"n")].concat());
     let tensor = bytes(2, &bytes(1, &[number(1, 7), shape].concat()));
     let input = bytes(11, &[bytes(1, b"x"), tensor].concat());
     let graph = [node("Identity", &["x"], "y"), input, bytes(12, &bytes(1, b"y"))].concat();

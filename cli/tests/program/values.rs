@@ -185,5 +185,9 @@ fn completions_and_manual_pages() {
     for verb in ["run", "test", "compare", "check", "inspect", "bench", "ops"] {
         assert!(folder.path().join(format!("onnxref-{verb}.1")).is_file(), "{verb}");
     }
-    assert_eq!(onnxref(["man", "no/such/folder"]).code, Some(2));
+    // A new folder is made, unless a file is in its place.
+    let new = folder.path().join("new/man1");
+    assert_eq!(onnxref(["man", new.to_str().unwrap()]).code, Some(0));
+    assert!(new.join("onnxref-run.1").is_file());
+    assert_eq!(onnxref(["man", new.join("onnxref-run.1/folder").to_str().unwrap()]).code, Some(2));
 }

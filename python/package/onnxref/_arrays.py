@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import ctypes
 import sys
 from typing import Any
@@ -112,15 +113,53 @@ def _of_numbers(value: Any, declared: int | None) -> np.ndarray[Any, Any]:
     if declared == STRING:
         return np.asarray(value, dtype=object)
     array = np.asarray(value)
-    if declared is None or array.dtype.kind in "OSU":
+    if declared is None or array.dtype.kind in "SU":
+        return array
+    shape, given = array.shape, np.asarray(value, dtype=object).ravel().tolist()
+    is_large = array.dtype.kind == "O" and all(isinstance(number, (*_INTEGERS, float)) for number in given)
+    if array.dtype.kind == "O" and not is_large:
         return array
     wanted = np.dtype(_NUMPY[declared]) if declared in _NUMPY else _special(declared)
     kinds = "biufc"
     kind = "f" if wanted.kind == "V" and "float" in wanted.name else wanted.kind.replace("V", "i")
+    if is_large and kind in "iu" and all(isinstance(number, _INTEGERS) for number in given):
+        raise ValueError(f"{max(given, key=abs)} is out of bounds for {wanted}")
+    if is_large:
+        array = array.astype(np.float64)
     if array.size and kinds.index(array.dtype.kind.replace("u", "i")) > kinds.index(kind.replace("u", "i")):
         raise TypeError(f"numbers of the kind {array.dtype} can't be fed as {wanted}")
-    # Integers that don't fit are an error of NumPy's.
-    return np.asarray(value, dtype=wanted)
+    exact = kind == "f" and declared > _LAST_ROUNDED
+    array = array.ravel()
+    # What is lost is found below, among those that may have changed.
+    with np.errstate(all="ignore"):
+        made = array.astype(wanted)
+        held = made if wanted.kind != "V" else made.astype(np.float64 if kind == "f" else np.int64)
+        changed = (held != array) | (np.abs(array) >= 2**53)
+    if array.dtype.kind in "fc" and not exact:
+        is_integer = np.fromiter((isinstance(number, _INTEGERS) for number in given), bool, len(given))
+        changed &= is_integer | (np.isfinite(array) & ~np.isfinite(held))
+    for k in np.flatnonzero(changed).tolist():
+        why = _lost(given[k], held[k].item(), kind, exact=exact)
+        if why:
+            raise ValueError(f"{given[k]} is {why.format(wanted)}")
+    return made.reshape(shape)
+
+
+_INTEGERS = (int, np.integer, np.bool_)
+#: Floats with larger numbers have few values: nothing is rounded to them.
+_LAST_ROUNDED = 16
+
+
+def _lost(number: Any, becomes: Any, kind: str, *, exact: bool) -> str | None:
+    """Why a type doesn't hold a number, which would become another one there. A decimal may be rounded."""
+    if becomes == number or (becomes != becomes and number != number):
+        return None
+    if exact:
+        return "not a value of {}: only those that it holds exactly are allowed"
+    is_integer = isinstance(number, _INTEGERS)
+    if kind in "biu" or (not cmath.isfinite(becomes) and cmath.isfinite(number)):
+        return "out of bounds for {}"
+    return f"not exact as {{}}: {number}.0 is rounded" if is_integer else None
 
 
 def _list_of_strings(array: np.ndarray[Any, Any]) -> list[str]:

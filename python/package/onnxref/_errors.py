@@ -11,7 +11,8 @@ from typing import Any
 class OnnxrefError(Exception):
     """The base of all exceptions of this package. What isn't known is None."""
 
-    #: Who must act: "io", "model", "input", "unsupported", "limit", "cancelled" or "internal".
+    #: Who must act: "io", "model", "input", "unsupported", "limit", "cancelled" or "internal"; or what the program says:
+    #: "usage", or "nothing" where nothing was compared.
     kind: str = "internal"
     #: The node: its name, its position in its graph, its operator with domain and version, and the calls of model
     #: functions around it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -10,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from . import _onnxref
+from ._arrays import feed
 from ._errors import ModelNotFoundError, made
 from ._session import InferenceSession, Model, source_of
 
@@ -47,10 +49,31 @@ def compare(
             import numpy as np
 
             path = os.path.join(_folder(stack), "inputs.npz")
-            arrays: dict[str, Any] = {name: np.asarray(value) for name, value in inputs.items()}
-            np.savez(path, **arrays)
+            fed = {name: feed(np.asarray(value), None) for name, value in inputs.items()}
+            np.savez(path, **{name: elements for name, (elements, code, _) in fed.items() if code not in _NOT_OF_NUMPY})
             options["inputs"] = path
+            others = [f"{name}={_literal(*each)}" for name, each in fed.items() if each[1] in _NOT_OF_NUMPY]
+            more = options.get("input", [])
+            options["input"] = [*([more] if isinstance(more, str) else more), *others]
         return _document("compare", models, options)
+
+
+#: The standard's names of element types that .npz files don't have, or not as objects.
+_NOT_OF_NUMPY = {
+    8: "string", 16: "bfloat16", 17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz",
+    21: "uint4", 22: "int4", 23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2", 27: "float6e2m3",
+    28: "float6e3m2",
+}  # fmt: skip
+
+
+def _literal(elements: Any, code: int, shape: tuple[int, ...] | None) -> str:
+    """What is fed, as JSON that the program reads."""
+    dtype = _NOT_OF_NUMPY[code]
+    if shape is not None:
+        return json.dumps({"dtype": dtype, "shape": shape, "values": elements})
+    numbers = elements.ravel().astype("float64" if "float" in dtype else "int64").tolist()
+    values = [number if math.isfinite(number) else str(number).replace("nan", "NaN") for number in numbers]
+    return json.dumps({"dtype": dtype, "shape": elements.shape, "values": values})
 
 
 def ops(name: str | None = None, **options: Any) -> list[dict[str, Any]]:

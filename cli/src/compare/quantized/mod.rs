@@ -4,7 +4,7 @@ mod graph;
 mod noise;
 mod report;
 
-use super::{Arguments, Room, VALUE_BYTES, handed_over};
+use super::{Arguments, Room, VALUE_BYTES, handed_over, pairs};
 use crate::failure::{Failure, NOTHING};
 use crate::feeds::Feeds;
 use crate::path::{Trips, ValuePath};
@@ -38,7 +38,7 @@ pub(super) fn compare(arguments: &Arguments, global: &Global) -> std::result::Re
     let wanted: HashSet<&str> = sites.values().flat_map(Quantizer::names).collect();
     let outputs = known.run(&float, &feeds, &wanted, &cancel)?;
     drop(float_graph);
-    let given = handed_over(&float, &model, &feeds)?;
+    let given = handed_over(&float, &model, &feeds, feeding)?;
     let mut meter =
         Meter { sites: &sites, known: &known, cancel: &cancel, started: Vec::new(), rows: HashMap::new(), order: 0 };
     let inputs = given.iter().cloned().collect();
@@ -226,11 +226,10 @@ impl Meter<'_> {
 
 /// The error of each output, by name or else by position; `None` without a partner of the same shape.
 fn compared(got: &Outputs, want: &Outputs, cancel: &Cancel) -> Result<Vec<(String, Option<Noise>)>> {
-    let by_position = got.len() == want.len();
     let mut all = Vec::new();
-    for (k, (name, got)) in got.iter().enumerate() {
-        let at = || want.iter().nth(k).map(|(_, value)| value).filter(|_| by_position);
-        let pair = want.get(name).or_else(at).and_then(|want| got.tensor().ok().zip(want.tensor().ok()));
+    for (name, got, partner) in pairs(got, want) {
+        let want = partner.and_then(|name| want.get(name));
+        let pair = want.and_then(|want| got.tensor().ok().zip(want.tensor().ok()));
         let mut noise = Noise::default();
         let known = match pair {
             Some((got, want)) => noise.add_floats(got, want, cancel)?,
