@@ -85,14 +85,10 @@ mod tests {
     #[test]
     fn large_and_small_pivots() {
         for [first, last] in [[1e38f32, 1e-38], [1e-38, 1e38]] {
-            let diagonal = |k: usize| {
-                if k % 21 > 0 {
-                    0.0
-                } else if k < 200 {
-                    first
-                } else {
-                    last
-                }
+            let diagonal = |k: usize| match (k % 21, k < 200) {
+                (0, true) => first,
+                (0, false) => last,
+                _ => 0.0,
             };
             let matrix = tensor(&[20, 20], (0..400).map(diagonal).collect::<Vec<f32>>());
             let mut want = 1f64;
