@@ -117,8 +117,8 @@ impl LoadOptions {
         self
     }
 
-    /// Whether constants are computed at load and unread nodes dropped; true by default. The outputs are the same, bit
-    /// by bit, but a dropped node can't fail.
+    /// Whether constants are computed at load, unread nodes dropped, and nodes computed together where that takes less time;
+    /// true by default. The outputs are the same, bit by bit, but a dropped node can't fail.
     pub fn optimize(mut self, optimize: bool) -> LoadOptions {
         self.optimize = optimize;
         self
