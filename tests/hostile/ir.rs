@@ -255,7 +255,7 @@ fn constants_that_share_bytes() {
         fs::write(&path, &bytes).unwrap();
         fs::write(folder.path().join("model.bin"), &content).unwrap();
         let mut limits = Limits::default();
-        limits.load_bytes = 1 << 20;
+        (limits.load_bytes, limits.load_bytes_per_byte) = (1 << 20, 4);
         let promised = limits.load_bytes + 4 * (bytes.len() + LEN) as u64;
         let (result, peak) = peak_of(|| Model::options().limits(limits).load(&path).map(drop));
         println!("{LAYERS} constants of {dtype} of {LEN} B: {} B of {promised}: {:?}", peak.bytes, result.is_ok());
