@@ -1,7 +1,7 @@
 //! Support vectors: kernels of vectors, and the probabilities of classes that pairs of them give.
 
 use super::cpu::for_each_level;
-use super::{Resources, Stopped, pieces};
+use super::{Lookout, Resources, Stopped, pieces};
 use crate::functions::{exp_in_place, pow, tanh_in_place};
 use bytemuck::cast_slice_mut;
 
@@ -88,28 +88,55 @@ fn some_body(likeness: Likeness, x: &[f64], columns: &[f64], count: usize, first
     }
 }
 
-/// The probabilities of `classes` classes, where `pairs[i * classes + j]` is that of class i against class j: the method of
-/// Wu, Lin and Weng, as libsvm has it.
-pub fn coupled(pairs: &[f64], classes: usize, out: &mut [f64]) {
+/// The rounds after which the probabilities of some classes are taken as they are.
+fn rounds(classes: usize) -> usize {
+    classes.max(100)
+}
+
+/// The steps that [`coupled`] takes at most.
+pub fn coupling_steps(classes: usize) -> usize {
+    let round = classes.saturating_mul(classes).saturating_mul(2);
+    round.saturating_mul(rounds(classes))
+}
+
+/// The probabilities of classes, where `pairs[i * classes + j]` is that of class i against class j: the method of Wu, Lin and
+/// Weng, as libsvm has it. All are NaN if that of a pair is. `q` has room for as many numbers as `pairs`, and `qp` as `out`.
+pub fn coupled(
+    pairs: &[f64],
+    q: &mut [f64],
+    qp: &mut [f64],
+    out: &mut [f64],
+    lookout: &mut Lookout<'_>,
+) -> Result<(), Stopped> {
+    let (classes, row) = (out.len(), size_of_val(out));
     let of = |i: usize, j: usize| pairs.get(i * classes + j).copied().unwrap_or(0.0);
-    let q = |t: usize, j: usize| match t == j {
-        true => (0..classes).filter(|i| *i != t).fold(0.0, |sum, i| sum + of(i, t) * of(i, t)),
-        false => -of(j, t) * of(t, j),
-    };
-    let q: Vec<f64> = (0..classes * classes).map(|at| q(at / classes, at % classes)).collect();
+    for (t, q) in q.chunks_exact_mut(classes.max(1)).enumerate() {
+        lookout.after(2 * row)?;
+        for (j, q) in q.iter_mut().enumerate() {
+            *q = match t == j {
+                true => (0..classes).filter(|i| *i != t).fold(0.0, |sum, i| sum + of(i, t) * of(i, t)),
+                false => -of(j, t) * of(t, j),
+            };
+        }
+    }
     let q = |t: usize, j: usize| q.get(t * classes + j).copied().unwrap_or(0.0);
     let p = out;
     p.fill(1.0 / classes as f64);
-    let mut qp = vec![0.0; classes];
-    for _ in 0..classes.max(100) {
+    for _ in 0..rounds(classes) {
         for (t, qp) in qp.iter_mut().enumerate() {
+            lookout.after(row)?;
             *qp = p.iter().enumerate().fold(0.0, |sum, (j, p)| sum + q(t, j) * p);
         }
-        let mut pqp = p.iter().zip(&qp).fold(0.0, |sum, (p, qp)| sum + p * qp);
+        let mut pqp = p.iter().zip(&*qp).fold(0.0, |sum, (p, qp)| sum + p * qp);
+        if pqp.is_nan() {
+            p.fill(f64::NAN);
+            break;
+        }
         if qp.iter().all(|qp| (qp - pqp).abs() < 0.005 / classes as f64) {
             break;
         }
         for t in 0..classes {
+            lookout.after(row)?;
             let (own, diagonal) = (qp.get(t).copied().unwrap_or(0.0), q(t, t));
             let step = (pqp - own) / diagonal;
             if let Some(p) = p.get_mut(t) {
@@ -122,13 +149,15 @@ pub fn coupled(pairs: &[f64], classes: usize, out: &mut [f64]) {
             }
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Stop;
     use crate::functions::{exp, tanh};
-    use crate::testing::on_threads;
+    use crate::testing::{looks, on_threads};
 
     const KINDS: [Likeness; 4] = [
         Likeness::Linear,
@@ -183,14 +212,39 @@ mod tests {
         }
     }
 
+    /// The probabilities of as many classes, and how often that asked whether to stop.
+    fn coupled_of<const N: usize>(pairs: &[f64]) -> ([f64; N], usize) {
+        let (mut q, mut qp, mut out, stop) = (vec![-1.0; N * N], vec![-1.0; N], [-1.0; N], Stop::default());
+        let mut lookout = Lookout::new(Some(&stop));
+        let (done, times) = looks::count(usize::MAX, || coupled(pairs, &mut q, &mut qp, &mut out, &mut lookout));
+        done.unwrap();
+        (out, times.len())
+    }
+
     /// Pairs that agree with probabilities give these.
     #[test]
     fn pairs_are_coupled() {
         let want: [f64; 3] = [0.5, 0.3, 0.2];
         let pairs: Vec<f64> = (0..9).map(|at| want[at / 3] / (want[at / 3] + want[at % 3])).collect();
-        let mut got = [0.0; 3];
-        coupled(&pairs, 3, &mut got);
+        let (got, _) = coupled_of::<3>(&pairs);
         assert!(got.iter().zip(want).all(|(got, want)| (got - want).abs() < 0.005), "{got:?}");
         assert!((got.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+
+    /// It ends at NaN, and asks as often as it reads 128 KiB: here 200 rows of 1600 bytes twice for the start, and once for
+    /// half of a round.
+    #[test]
+    fn pairs_of_nan() {
+        const COUNT: usize = 200;
+        let mut pairs = vec![0.5; COUNT * COUNT];
+        let (got, looked) = coupled_of::<COUNT>(&pairs);
+        assert!(got.iter().all(|p| (p - 1.0 / COUNT as f64).abs() < 1e-9), "{got:?}");
+        assert_eq!(looked, 7);
+        pairs[COUNT + 5] = f64::NAN;
+        let (got, looked) = coupled_of::<COUNT>(&pairs);
+        assert!(got.iter().all(|p| p.is_nan()), "{got:?}");
+        assert_eq!(looked, 7);
+        assert_eq!(coupling_steps(COUNT), 2 * COUNT * COUNT * COUNT);
+        assert_eq!(coupling_steps(3), 1800);
     }
 }

@@ -29,8 +29,13 @@ pub struct Call<'a> {
 pub(crate) fn one_element<T: Element + Copy>(tensor: &Tensor, name: &str) -> Result<T> {
     match tensor.as_slice::<T>()? {
         [value] if tensor.rank() < 2 => Ok(*value),
-        _ => Err(Error::input(format!("{name} has shape {}: one value is needed", ShapeText(tensor.shape())))),
+        _ => Err(not_one(tensor, name)),
     }
+}
+
+#[cold]
+fn not_one(tensor: &Tensor, name: &str) -> Error {
+    Error::input(format!("{name} has shape {}: one value is needed", ShapeText(tensor.shape())))
 }
 
 impl Call<'_> {
@@ -169,6 +174,15 @@ impl Call<'_> {
     /// The value of an input of one element, of rank 0 or 1.
     pub(crate) fn scalar<T: Element + Copy>(&self, k: usize) -> Result<T> {
         one_element(self.tensor(k)?, &quote(self.name(k))).map_err(|error| error.parameter(self.name(k)))
+    }
+
+    /// The value of an input of one element, of whatever rank.
+    pub(crate) fn only_element<T: Element + Copy>(&self, k: usize) -> Result<T> {
+        let tensor = self.tensor(k)?;
+        match tensor.as_slice::<T>()? {
+            [value] => Ok(*value),
+            _ => Err(not_one(tensor, &quote(self.name(k))).parameter(self.name(k))),
+        }
     }
 
     /// The state of the run.

@@ -1076,6 +1076,20 @@ fn learned() -> Vec<Case> {
             ],
             vec![of(&[3 << 14, 4], 1f32)],
         ),
+        ml(
+            "probabilities",
+            "ai.onnx.ml.SVMClassifier",
+            vec![
+                ints("classlabels_ints", &(0..64).collect::<Vec<_>>()),
+                ints("vectors_per_class", &[1; 64]),
+                vectors(64),
+                floats("coefficients", &[1.0; 64 * 63]),
+                floats("rho", &[1.0; 32 * 63]),
+                floats("prob_a", &[1.0; 32 * 63]),
+                floats("prob_b", &[1.0; 32 * 63]),
+            ],
+            vec![of(&[64, 1], 1f32)],
+        ),
         case("", "ai.onnx.ml.TreeEnsemble", 5, ensemble, [of(&[N, 2], 1f32)]),
         ml("", "ai.onnx.ml.TreeEnsembleClassifier", tree([votes("class"), vec![labels()]].concat()), rows(2)),
         ml("", "ai.onnx.ml.TreeEnsembleRegressor", tree(votes("target")), rows(2)),
@@ -1110,6 +1124,7 @@ fn strings_of() -> Vec<Case> {
         regex("long strings", "[^c]*d", long("ab")),
         ngrams("integers", ints("pool_int64s", &[1, 2, 1]), of(&[N], 2i64)),
         ngrams("short rows", ints("pool_int64s", &[1, 2, 1]), of(&[N / 2, 4], 2i32)),
+        ngrams("rows without tokens", ints("pool_int64s", &[1, 2, 1]), of(&[2 * N, 0], 2i32)),
         ngrams("strings", texts("pool_strings", &["a", "b", "c"]), strings(&[N / 2], "b")),
         ngrams("long strings", texts("pool_strings", &["a", "b", "c"]), long("b")),
     ]

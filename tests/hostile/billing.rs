@@ -3,14 +3,15 @@
 use crate::case::on_thread;
 use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::proto::{
-    AttributeProto, GraphProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto,
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorProto,
+    ValueInfoProto,
 };
-use crate::common::{attribute, initializer, int, ints, model, node, value};
+use crate::common::{attribute, initializer, int, ints, model, node, tensor, typed, value};
 use crate::graphs::{array, good, graph_of};
 use crate::memory::{Peak, peak_of};
-use crate::wire::{Format, Holds, field, key, number};
+use crate::wire::{Format, Holds, field, key, number, varint};
 use bytes::Bytes;
-use onnxref::{DType, Dim, Error, Kind, Limits, Model, Tensor};
+use onnxref::{DType, Dim, Error, Kind, Limits, Model, Tensor, ValueType};
 use prost::Message;
 
 /// What a model takes beside its bill: tables of operators, the text of an error.
@@ -607,6 +608,85 @@ fn packed_elements_of_maps() {
     let verdict = result.map_err(|error| error.kind());
     println!("50 tensors of one map: {} B of {promised}: {verdict:?}", peak.bytes);
     assert!(peak.bytes <= promised, "takes {} bytes, and {promised} are promised", peak.bytes);
+}
+
+/// What operators make of their lists: copies, tables, vectors, trees. As many entries as just made a table grow.
+#[test]
+fn lists_that_operators_keep() {
+    let (count, mut costs) = (28_673, Vec::new());
+    let texts = |name: &str, len: usize| AttributeProto {
+        strings: (0..count).map(|k| format!("{k:0len$}").into()).collect(),
+        ..attribute(name, AttributeType::Strings)
+    };
+    let whole = |name: &str, count: usize| ints(name, &(0..count as i64).collect::<Vec<_>>());
+    let floats = |name: &str, count: usize| AttributeProto {
+        floats: (0..count).map(|k| k as f32).collect(),
+        ..attribute(name, AttributeType::Floats)
+    };
+    let wide = |name: &str, count: usize| tensor(name, &array(&[count], |k| k as f64));
+    let [float, whole_number, text] = [DType::Float, DType::Int64, DType::String].map(ValueType::from);
+    let map = ValueType::Map(DType::String, Box::new(DType::Float.into()));
+    let nodes = |of: &str| {
+        // A chain: each decision leads to a leaf and to the next decision.
+        let last = count as i64 - 1;
+        let modes = (0..count).map(|k| if k % 2 == 0 && k + 1 < count { "BRANCH_LEQ" } else { "LEAF" }.into());
+        let to = |name: &str, by: i64| ints(name, &(0..=last).map(|k| (k + by).min(last)).collect::<Vec<_>>());
+        let name = |rest: &str| format!("{of}_{rest}");
+        vec![
+            ints("nodes_treeids", &vec![0; count]),
+            whole("nodes_nodeids", count),
+            ints("nodes_featureids", &vec![0; count]),
+            floats("nodes_values", count),
+            AttributeProto { strings: modes.collect(), ..attribute("nodes_modes", AttributeType::Strings) },
+            to("nodes_truenodeids", 1),
+            to("nodes_falsenodeids", 2),
+            ints(&name("treeids"), &vec![0; count]),
+            whole(&name("nodeids"), count),
+            ints(&name("ids"), &vec![0; count]),
+            floats(&name("weights"), count),
+        ]
+    };
+    // Lists of numbers are packed, as exporters write them.
+    let packed = |mut attribute: AttributeProto| {
+        let ints: Vec<u8> = attribute.ints.drain(..).flat_map(|int| varint(int as u64)).collect();
+        let floats: Vec<u8> = attribute.floats.drain(..).flat_map(f32::to_le_bytes).collect();
+        field(5, &[attribute.encode_to_vec(), field(7, &floats), field(8, &ints)].concat())
+    };
+    let mut ml = |name: &str, version: i64, input: &ValueType, attributes: Vec<AttributeProto>| {
+        let outputs: &[&str] = if name.ends_with("Classifier") { &["y", "z"] } else { &["y"] };
+        let node = NodeProto { domain: Some("ai.onnx.ml".into()), ..node(name, &["x"], outputs, vec![]) };
+        let node = [node.encode_to_vec(), attributes.into_iter().flat_map(packed).collect()].concat();
+        let graph = GraphProto { input: vec![typed("x", input)], ..Default::default() };
+        let import = |domain: &str, version| OperatorSetIdProto { domain: Some(domain.into()), version: Some(version) };
+        let opset_import = vec![import("", 13), import("ai.onnx.ml", version)];
+        let model = ModelProto { ir_version: Some(8), opset_import, ..Default::default() };
+        let graph = [graph.encode_to_vec(), field(1, &node)].concat();
+        let (name, file) = (format!("{name}-{version}"), [model.encode_to_vec(), field(7, &graph)].concat());
+        Model::options().from_bytes(file.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        costs.push(cost(&name, file));
+    };
+    ml("CategoryMapper", 1, &text, vec![whole("cats_int64s", count), texts("cats_strings", 5)]);
+    ml("LabelEncoder", 1, &text, vec![texts("classes_strings", 5)]);
+    ml("LabelEncoder", 2, &text, vec![texts("keys_strings", 5), texts("values_strings", 50)]);
+    ml("OneHotEncoder", 1, &text, vec![texts("cats_strings", 50)]);
+    ml("DictVectorizer", 1, &map, vec![texts("string_vocabulary", 5)]);
+    ml("ZipMap", 1, &float, vec![texts("classlabels_strings", 5)]);
+    ml("LabelEncoder", 2, &whole_number, vec![whole("keys_int64s", count), floats("values_floats", count)]);
+    ml("LabelEncoder", 4, &DType::Double.into(), vec![wide("keys_tensor", count), wide("values_tensor", count)]);
+    ml("OneHotEncoder", 1, &whole_number, vec![whole("cats_int64s", count)]);
+    ml("ZipMap", 1, &float, vec![whole("classlabels_int64s", count)]);
+    ml("Imputer", 1, &whole_number, vec![whole("imputed_value_int64s", count)]);
+    ml("Scaler", 1, &float, vec![floats("offset", count), floats("scale", count)]);
+    ml("LinearRegressor", 1, &float, vec![floats("coefficients", count)]);
+    let linear = vec![whole("classlabels_ints", count), floats("coefficients", count), floats("intercepts", count)];
+    ml("LinearClassifier", 1, &float, linear);
+    let vectors = || vec![floats("support_vectors", 3 * count), floats("coefficients", count)];
+    ml("SVMRegressor", 1, &float, [vectors(), vec![int("n_supports", count as i64)]].concat());
+    let classes = vec![whole("classlabels_ints", 2), ints("vectors_per_class", &[count as i64 - 1, 1])];
+    ml("SVMClassifier", 1, &float, [vectors(), classes, vec![floats("rho", 1)]].concat());
+    ml("TreeEnsembleRegressor", 1, &float, nodes("target"));
+    ml("TreeEnsembleClassifier", 3, &float, [nodes("class"), vec![whole("classlabels_int64s", 1)]].concat());
+    check(costs);
 }
 
 /// What is refused or loaded takes a time that grows as the file does: twice as much of it is no reason to wait.

@@ -89,7 +89,8 @@ fn truncate<F: Real, T: Wrapping>(numbers: &[F], out: &mut [T]) {
 }
 
 /// The integer toward 0, modulo 2^64; 0 for NaN and the infinities.
-fn wrapped(number: f64) -> i64 {
+#[inline]
+pub fn wrapped(number: f64) -> i64 {
     const MANTISSA: u32 = 52;
     if number.abs() < f64::TWO_TO_63 {
         return number as i64;

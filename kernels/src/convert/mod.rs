@@ -13,7 +13,7 @@
 mod integer;
 mod narrow;
 
-pub use integer::cut;
+pub use integer::{cut, wrapped};
 pub use narrow::{Direction, Rounding, shortest};
 
 use super::cpu::for_each_level;

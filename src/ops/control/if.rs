@@ -27,7 +27,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Control>> {
 
 impl Control for If {
     fn start(&self, call: &mut Call<'_>) -> Result<(Step, Box<dyn Resume>)> {
-        let body = if call.scalar::<bool>(0)? { self.then_branch } else { self.else_branch };
+        let body = if call.only_element::<bool>(0)? { self.then_branch } else { self.else_branch };
         Ok((Step::Enter { body, feeds: Values::new() }, Box::new(Branch)))
     }
 
@@ -81,9 +81,13 @@ mod tests {
             assert_eq!(ran(true).unwrap(), [tensor::<f32>(&[2], [9.0, 4.0]), y.clone()], "{opset}");
             assert_eq!(ran(false).unwrap(), [tensor::<f32>(&[2], [10.0, 2.0]), x.clone()], "{opset}");
         }
-        // One value of rank 0 or 1 decides.
+        // One value decides, whatever its rank.
         let ran = |cond: Value| run(13, "a, b = If(c)", branches(), &[("c", &cond), ("x", &x), ("y", &y)]);
         assert_eq!(ran(tensor(&[1], [false])).unwrap()[1], x);
+        assert_eq!(ran(tensor(&[1, 1], [true])).unwrap()[1], y);
+        assert_eq!(ran(tensor(&[1, 1, 1], [false])).unwrap()[1], x);
+        let error = ran(tensor::<bool>(&[1, 0], [])).unwrap_err();
+        assert!(error.to_string().ends_with("has shape [1, 0]: one value is needed"), "{error}");
         let error = ran(tensor(&[2], [true, true])).unwrap_err();
         assert!(error.to_string().ends_with("\"cond\" (value \"c\") has shape [2]: one value is needed"), "{error}");
     }

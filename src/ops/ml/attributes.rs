@@ -30,19 +30,43 @@ pub(super) fn only<'n>(node: &Node<'_>, names: &[&'n str]) -> Result<(&'n str, u
     }
 }
 
-/// A list of floats in an attribute, as doubles; empty if it isn't given.
+/// A list of floats or a tensor in an attribute, as doubles; empty if it isn't given.
 pub(super) fn numbers(node: &Node<'_>, name: &str) -> Result<Vec<f64>> {
-    Ok(node.optional(name, Node::floats)?.unwrap_or(&[]).iter().map(|number| f64::from(*number)).collect())
+    let double = |number: Scalar<'_>| match number {
+        Scalar::Float(number) => number.into(),
+        Scalar::Double(number) => number,
+        _ => f64::NAN,
+    };
+    node.bill(size_of::<f64>() * len(node, name))?;
+    match node.attribute(name) {
+        Some(Attribute::Tensor(tensor)) => Ok(tensor.scalars().map(double).collect()),
+        _ => Ok(node.optional(name, Node::floats)?.unwrap_or(&[]).iter().map(|number| f64::from(*number)).collect()),
+    }
 }
 
 /// A list in an attribute, as a tensor of rank 1.
 pub(super) fn list(node: &Node<'_>, name: &str) -> Result<Tensor> {
     match node.attribute(name) {
-        Some(Attribute::Ints(list)) => Ok(list.clone().into()),
-        Some(Attribute::Floats(list)) => Ok(list.clone().into()),
-        Some(Attribute::Strings(list)) => Tensor::from_strings(&[list.len()], list),
+        Some(Attribute::Ints(list)) => {
+            node.bill(size_of_val(list.as_slice()))?;
+            Ok(list.clone().into())
+        }
+        Some(Attribute::Floats(list)) => {
+            node.bill(size_of_val(list.as_slice()))?;
+            Ok(list.clone().into())
+        }
+        Some(Attribute::Strings(list)) => {
+            let text = list.iter().map(String::len).sum();
+            node.bill(DType::String.size() * list.len() + text)?;
+            Tensor::try_from_strings(&[list.len()], text, list.iter().map(Ok))
+        }
         _ => Ok(node.tensor(name)?.clone()),
     }
+}
+
+/// A list of strings in an attribute, as a tensor of rank 1; empty if it isn't given.
+pub(super) fn texts(node: &Node<'_>, name: &str) -> Result<Tensor> {
+    node.optional(name, list)?.map_or_else(|| Tensor::from_strings(&[0], [""; 0]), Ok)
 }
 
 /// Fails unless those of some lists that are given have the same number of entries.
@@ -58,6 +82,20 @@ pub(super) fn equally_many(node: &Node<'_>, names: &[&str]) -> Result<()> {
     }
 }
 
+/// Fails unless all of some lists that belong together have the same number of entries: 0 if none is given.
+pub(super) fn all_equally_many(node: &Node<'_>, names: &[&str]) -> Result<()> {
+    equally_many(node, names)?;
+    let (given, missing): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| len(node, name) > 0);
+    match (given.first(), missing.first()) {
+        (Some(given), Some(missing)) => {
+            let count = len(node, given);
+            let text = format!("{missing} has no entries, and {given} has {count}: they must be equally many");
+            Err(Error::model(text).attribute(missing).size(0))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Fails unless a list that is given has one entry, or one for each feature, along the last dimension of the input.
 pub(super) fn one_or_each(facts: &Inference<'_>, name: &str) -> Result<()> {
     let count = len(facts, name);
@@ -68,12 +106,6 @@ pub(super) fn one_or_each(facts: &Inference<'_>, name: &str) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// The type and the number of the labels of classes, which are in one of two lists.
-pub(super) fn labels(node: &Node<'_>, ints: &str, strings: &str) -> Result<(DType, usize)> {
-    let (name, count) = only(node, &[ints, strings])?;
-    Ok((if name == ints { DType::Int64 } else { DType::String }, count))
 }
 
 /// The number of examples: the rows of the input, or one if it is a list of features.

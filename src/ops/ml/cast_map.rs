@@ -3,11 +3,12 @@
 
 use super::entry;
 use crate::ops::prelude::*;
+use kernels::convert::wrapped;
 
 pub(super) const CAST_MAP: Implementation = entry("CastMap", &[1], load);
 
 /// `Y[0, ..]` = the values by increasing key; if sparse, `Y[0, key] = value`, and 0 elsewhere. The text doesn't say what rank
-/// the tensor has, nor what stands where there is no key: this is what engines give. Texts are read as by Cast.
+/// the tensor has, nor what stands where there is no key: this is what engines give. Values become others as by Cast.
 #[derive(Debug)]
 struct CastMap {
     to: DType,
@@ -43,7 +44,7 @@ impl Operator for CastMap {
                 _ => None,
             }),
             DType::Int64 => self.numbers::<i64>(call, &entries, columns, |value| match value {
-                Scalar::Float(value) => Some(*value as i64),
+                Scalar::Float(value) => Some(wrapped((*value).into())),
                 Scalar::String(text) => parse::integer(text, DType::Int64),
                 _ => None,
             }),
@@ -52,8 +53,7 @@ impl Operator for CastMap {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        facts.choice("map_form", &FORMS)?;
-        facts.give_type(0, facts.choice("cast_to", &TYPES)?);
+        facts.give_type(0, self.to);
         facts.give(0, [Dim::Fixed(1), self.columns.map_or(Dim::Unknown, Dim::Fixed)]);
         Ok(())
     }
@@ -144,6 +144,8 @@ mod tests {
         let sparse = |most| [string("map_form", "SPARSE"), int("max_map", most), string("cast_to", "TO_STRING")];
         run(name, 1, [], [&floats]).gives(tensor(&[1, 2], [2.75f32, 0.5]));
         run(name, 1, [string("cast_to", "TO_INT64")], [&floats]).gives(tensor(&[1, 2], [2i64, 0]));
+        let beyond = map(vec![0, 1, 2, 3], vec![f32::INFINITY, f32::NAN, 2f32.powi(63), -1.5 * 2f32.powi(63)]);
+        run(name, 1, [string("cast_to", "TO_INT64")], [&beyond]).gives(tensor(&[1, 4], [0i64, 0, i64::MIN, 1 << 62]));
         let text = Tensor::from_strings(&[1, 4], ["0", "2.75", "0", "0.5"]).unwrap();
         run(name, 1, sparse(4), [&floats]).gives(text);
         run(name, 1, sparse(3), [&floats]).fails("the key 3 has no column: max_map = 3 allows keys below 3");

@@ -1,20 +1,21 @@
 //! CategoryMapper: integers for strings, or strings for integers.
 //! <https://onnx.ai/onnx/operators/onnx_aionnxml_CategoryMapper.html>
 
+use super::attributes::{list, texts};
 use super::entry;
 use super::tables::Both;
 use crate::ops::prelude::*;
 
 /// The text gives a meaning to one of both defaults; but both have a value, so the type of the input decides, as in engines.
 pub(super) const CATEGORY_MAPPER: Implementation = entry("CategoryMapper", &[1], |node| {
-    let ints = node.optional("cats_int64s", Node::ints)?.unwrap_or(&[]).to_vec();
-    let strings = node.optional("cats_strings", Node::strings)?.unwrap_or(&[]);
+    let ints = node.optional("cats_int64s", list)?.unwrap_or_else(|| Vec::<i64>::new().into());
+    let strings = texts(node, "cats_strings")?;
     if ints.len() != strings.len() {
         let (strings, ints) = (strings.len(), ints.len());
         let text = format!("cats_strings has {strings} entries, and cats_int64s has {ints}: they must be equally many");
         return Err(Error::model(text).attribute("cats_strings").size(strings));
     }
-    Ok(Box::new(Both::of(node, ints, strings)?))
+    Ok(Box::new(Both::of(node, &ints, &strings)?))
 });
 
 #[cfg(test)]

@@ -20,7 +20,8 @@ struct DictVectorizer {
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let (name, count) = only(node, &["int64_vocabulary", "string_vocabulary"])?;
-    Ok(Box::new(DictVectorizer { vocabulary: name, table: Table::of(&list(node, name)?, Same::Bits)?, count }))
+    let table = Table::of(node, &list(node, name)?, Same::Bits)?;
+    Ok(Box::new(DictVectorizer { vocabulary: name, table, count }))
 }
 
 impl Operator for DictVectorizer {

@@ -3,7 +3,6 @@
 
 use super::entry;
 use crate::ops::prelude::*;
-use kernels::convert::{Conversion, Direction, Rounding, convert};
 
 pub(super) const FEATURE_VECTORIZER: Implementation = entry("FeatureVectorizer", &[1], load);
 
@@ -56,12 +55,10 @@ impl Operator for FeatureVectorizer {
         kernels::fill(&[0], output.bytes_mut(), call.resources())?;
         let (elements, mut lookout, mut start) = (output.elements_mut::<f32>()?, call.lookout(), 0);
         for part in &parts {
-            let (from, size) = (part.floats.as_slice::<f32>()?, part.size.min(part.features));
-            for row in 0..rows {
-                lookout.after(size_of::<f32>() * size)?;
-                let at = row * width + start;
-                let to = elements.get_mut(at..at + size).unwrap_or(&mut []);
-                to.copy_from_slice(from.get(row * part.features..row * part.features + size).unwrap_or(&[]));
+            let from = part.floats.as_slice::<f32>()?.chunks_exact(part.features.max(1));
+            for (to, from) in elements.chunks_exact_mut(width.max(1)).zip(from) {
+                lookout.after(size_of_val(from))?;
+                to.iter_mut().skip(start).take(part.size).zip(from).for_each(|(to, from)| *to = *from);
             }
             start += part.size;
         }
@@ -104,9 +101,7 @@ fn singles(call: &Call<'_>, k: usize) -> Result<Tensor> {
         return Ok(input.clone());
     }
     let mut output = call.output_of(DType::Float, Shape::from_slice(input.shape()))?;
-    let rounding = Rounding { saturate: true, direction: Direction::Nearest, clamp: false };
-    let work = Conversion { from: input.dtype().format(), to: Format::Single, rounding };
-    convert(work, input.aligned_bytes(), output.bytes_mut(), call.resources())?;
+    converted(input, DType::Float, output.bytes_mut(), call.context())?;
     Ok(output.finish())
 }
 
@@ -123,6 +118,11 @@ mod tests {
             .gives(tensor(&[2, 4 - 1], [1f32, 5.0, 0.0, 3.0, 6.0, 0.0]));
         run(name, 1, [], [&tensor(&[2], [1f32, 2.0]), &tensor(&[1, 1], [3f32])])
             .gives(tensor(&[1, 3], [1f32, 2.0, 3.0]));
+        run(name, 1, [ints("inputdimensions", &[0, 3])], [&a, &b])
+            .gives(tensor(&[2, 3], [5f32, 0.0, 0.0, 6.0, 0.0, 0.0]));
+        // However many rows there are.
+        let none = tensor(&[1 << 40, 0], [0f32; 0]);
+        run(name, 1, [], [&none, &none]).gives(none.clone());
         run(name, 1, [ints("inputdimensions", &[1])], [&a, &b])
             .fails("inputdimensions has 1 entries, but there are 2 inputs");
         run(name, 1, [ints("inputdimensions", &[-1])], [&a]).fails("inputdimensions[0] is -1: it must be at least 0");

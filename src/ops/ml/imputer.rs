@@ -29,7 +29,9 @@ struct Replaced {
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let imputed = match only(node, &[FLOATS, INTS])?.0 {
+    let (name, count) = only(node, &[FLOATS, INTS])?;
+    node.bill(count * size_of::<i64>())?;
+    let imputed = match name {
         FLOATS => Imputed::Floats(node.floats(FLOATS)?.to_vec()),
         _ => Imputed::Ints(node.ints(INTS)?.to_vec()),
     };
@@ -66,7 +68,7 @@ impl Operator for Imputer {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        let (name, _) = only(facts, &[FLOATS, INTS])?;
+        let name = if let Imputed::Floats(_) = self.imputed { FLOATS } else { INTS };
         if let Some(input) = facts.input_type(0)
             && matches!(input.dtype(), Some(DType::Float | DType::Double)) != (name == FLOATS)
         {

@@ -1,7 +1,7 @@
 //! LabelEncoder: other values for those that a table has.
 //! <https://onnx.ai/onnx/operators/onnx_aionnxml_LabelEncoder.html>
 
-use super::attributes::{equally_many, list, only};
+use super::attributes::{equally_many, list, only, texts};
 use super::entry;
 use super::tables::{Both, Mapping, Same, Table};
 use crate::ops::prelude::*;
@@ -14,22 +14,26 @@ pub(super) const LABEL_ENCODER: Implementation = entry("LabelEncoder", &[1, 2, 4
 struct LabelEncoder {
     /// The attribute that has the keys, and their type.
     keys: (&'static str, DType),
+    /// The type of the values.
+    values: DType,
     mapping: Mapping,
 }
 
 /// In version 1 the table has the strings of integers, from 0 on, and is read in both directions.
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     if node.version() < 2 {
-        let strings = node.optional("classes_strings", Node::strings)?.unwrap_or(&[]);
-        return Ok(Box::new(Both::of(node, (0..strings.len() as i64).collect(), strings)?));
+        let strings = texts(node, "classes_strings")?;
+        node.bill(size_of::<i64>() * strings.len())?;
+        let ints: Vec<i64> = (0..strings.len() as i64).collect();
+        return Ok(Box::new(Both::of(node, &ints.into(), &strings)?));
     }
     let [(keys, key), (values, dtype)] = [side(node, "keys")?, side(node, "values")?];
     node.check_output_type(values, dtype)?;
     equally_many(node, &[keys, values])?;
     let same = if node.version() < 4 { Same::Bits } else { Same::Equal };
-    let table = Table::of(&list(node, keys)?, same)?;
-    let mapping = Mapping::of(table, &list(node, values)?, &default(node, dtype)?)?;
-    Ok(Box::new(LabelEncoder { keys: (keys, key), mapping }))
+    let table = Table::of(node, &list(node, keys)?, same)?;
+    let mapping = Mapping::of(node, table, &list(node, values)?, &default(node, dtype)?)?;
+    Ok(Box::new(LabelEncoder { keys: (keys, key), values: dtype, mapping }))
 }
 
 /// The value of what isn't among the keys.
@@ -77,13 +81,11 @@ impl Operator for LabelEncoder {
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         facts.give_shape_of(0, 0);
-        let [(keys, key), (values, value)] = [side(facts, "keys")?, side(facts, "values")?];
         if let Some(from) = facts.input_type(0).and_then(ValueType::dtype) {
-            keys_match((keys, key), from)?;
+            keys_match(self.keys, from)?;
         }
-        facts.check_output_type(values, value)?;
-        facts.give_type(0, value);
-        equally_many(facts, &[keys, values])
+        facts.give_type(0, self.values);
+        Ok(())
     }
 }
 

@@ -57,7 +57,6 @@ impl Operator for Normalizer {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        facts.choice("norm", &NORMS)?;
         facts.ranked(0, 1..=2)?;
         facts.give_shape_of(0, 0);
         Ok(())

@@ -8,7 +8,7 @@ use crate::ops::prelude::*;
 
 pub(super) const ONE_HOT_ENCODER: Implementation = entry("OneHotEncoder", &[1], load);
 
-/// `Y[a.., k] = 1 if X[a..] is category k, 0 otherwise`. Floats are cut to integers. Of equal categories the last one counts.
+/// `Y[a.., k] = 1 if X[a..] is category k, 0 otherwise`. Floats are integers as by Cast. Of equal categories the last one counts.
 #[derive(Debug)]
 struct OneHotEncoder {
     table: Table,
@@ -21,7 +21,7 @@ struct OneHotEncoder {
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let (name, categories) = only(node, &["cats_int64s", "cats_strings"])?;
-    let table = Table::of(&list(node, name)?, Same::Whole)?;
+    let table = Table::of(node, &list(node, name)?, Same::Whole)?;
     Ok(Box::new(OneHotEncoder { table, name, categories, zeros: node.is_set("zeros")? }))
 }
 
@@ -80,6 +80,12 @@ mod tests {
         run(name, 1, [cats()], [&tensor(&[3], [4.9f32, -1.5, f32::NAN])]).gives(want.clone());
         run(name, 1, [cats()], [&tensor(&[3], [4.1f64, -1.9, f64::INFINITY])]).gives(want.clone());
         run(name, 1, [cats()], [&tensor(&[3], [4i32, -1, 9])]).gives(want);
+        // As Cast: 0 for what is no number or infinite, and modulo 2^64.
+        let most = ints("cats_int64s", &[0, i64::MAX, 1 << 62]);
+        run(name, 1, [most.clone()], [&tensor(&[2], [f64::INFINITY, 1.25 * 2f64.powi(64)])])
+            .gives(tensor(&[2, 3], [1f32, 0.0, 0.0, 0.0, 0.0, 1.0]));
+        run(name, 1, [most], [&tensor(&[2], [f32::NEG_INFINITY, 2f32.powi(63)])])
+            .gives(tensor(&[2, 3], [1f32, 0.0, 0.0, 0.0, 0.0, 0.0]));
         let text = Tensor::from_strings(&[1], ["b"]).unwrap().into();
         run(name, 1, [strings("cats_strings", &["a", "b"])], [&text]).gives(tensor(&[1, 2], [0f32, 1.0]));
         run(name, 1, [cats(), int("zeros", 0)], [&tensor(&[1, 2], [4i64, 5])])

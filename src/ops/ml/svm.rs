@@ -4,12 +4,14 @@
 
 use super::attributes::{equally_many, examples, numbers};
 use super::entry;
-use super::numbers::doubles;
-use super::scores::{Classes, TRANSFORMS, first_greatest, targets};
+use super::machine::{Machine, count_of, fault};
+use super::numbers::floats;
+use super::scores::{Classes, first_greatest, targets};
 use crate::ops::prelude::*;
+use kernels::Lookout;
 use kernels::functions::exp;
 use kernels::scores::Transform;
-use kernels::vectors::{Likeness, coupled};
+use kernels::vectors::{coupled, coupling_steps};
 
 pub(super) const SVM_CLASSIFIER: Implementation = entry("SVMClassifier", &[1], load_classes);
 pub(super) const SVM_REGRESSOR: Implementation = entry("SVMRegressor", &[1], load_targets);
@@ -38,101 +40,6 @@ struct SvmClassifier {
     prob: [Vec<f64>; 2],
 }
 
-#[derive(Debug)]
-struct Machine {
-    likeness: Likeness,
-    /// The support vectors, or the rows of coefficients if there are none: the numbers of all of them for each feature.
-    columns: Vec<f64>,
-    /// The number of support vectors.
-    count: usize,
-    /// Those of the support vectors.
-    coefficients: Vec<f64>,
-    rho: Vec<f64>,
-    transform: Transform,
-}
-
-fn fault(name: &str, count: usize, needed: &str) -> Error {
-    Error::model(format!("{name} has {count} entries: {needed}")).attribute(name).size(count)
-}
-
-impl Machine {
-    /// With `rows` of coefficients if there are no support vectors.
-    fn of(node: &Node<'_>, count: usize, rows: usize) -> Result<Machine> {
-        let params = numbers(node, "kernel_params")?;
-        if !matches!(params.len(), 0 | 3) {
-            return Err(fault("kernel_params", params.len(), "gamma, coef0 and degree are needed"));
-        }
-        let at = |k: usize| params.get(k).copied().unwrap_or(0.0);
-        let (gamma, coef0, degree) = (at(0), at(1), at(2));
-        let kinds = [
-            ("LINEAR", Likeness::Linear),
-            ("POLY", Likeness::Poly { gamma, coef0, degree }),
-            ("RBF", Likeness::Rbf { gamma }),
-            ("SIGMOID", Likeness::Sigmoid { gamma, coef0 }),
-        ];
-        let kind = node.choice("kernel_type", &kinds)?;
-        let vectors = numbers(node, "support_vectors")?;
-        if count > 0 && vectors.len() % count != 0 {
-            return Err(fault("support_vectors", vectors.len(), &format!("they are no {count} vectors of one length")));
-        }
-        let coefficients = numbers(node, "coefficients")?;
-        let (likeness, columns) = match count {
-            0 => (Likeness::Linear, columns(&coefficients, rows)),
-            count => (kind, columns(&vectors, count)),
-        };
-        Ok(Machine {
-            likeness,
-            columns,
-            count,
-            coefficients,
-            rho: numbers(node, "rho")?,
-            transform: node.choice("post_transform", &TRANSFORMS)?,
-        })
-    }
-
-    /// Calls `each` with the number of each example and its likeness to each vector: to the support vectors, or to the rows of
-    /// coefficients if there are none.
-    fn each(&self, call: &mut Call<'_>, rows: usize, mut each: impl FnMut(usize, &[f64])) -> Result<()> {
-        let x = doubles(call, 0)?;
-        let x = call.held(&x)?;
-        let features = x.shape().last().copied().unwrap_or(0);
-        let (name, count, len) = match self.count {
-            0 => ("coefficients", rows, self.coefficients.len()),
-            count => ("support_vectors", count, self.columns.len()),
-        };
-        if count.checked_mul(features) != Some(len) {
-            let text =
-                format!("{name} has {len} entries: {count} rows for the {features} features of \"X\" are needed");
-            return Err(Error::input(text).parameter("X").size(features));
-        }
-        let (x, examples) = (x.as_slice::<f64>()?, count_of(call)?);
-        call.charge((examples as u64).saturating_mul(len as u64))?;
-        let together = (TOGETHER / count.max(1)).clamp(1, examples.max(1));
-        let mut memory = call.scratch::<f64>(together.saturating_mul(count))?;
-        let mut lookout = call.lookout();
-        for first in (0..examples).step_by(together) {
-            let now = together.min(examples - first);
-            let rows = x.get(first * features..(first + now) * features).unwrap_or(&[]);
-            let alike = memory.elements_mut::<f64>().get_mut(..now * count).unwrap_or(&mut []);
-            self.likeness.all(rows, &self.columns, features, count, alike, call.resources())?;
-            for (k, alike) in alike.chunks_exact(count.max(1)).enumerate() {
-                lookout.after(size_of_val(alike))?;
-                each(first + k, alike);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The columns of some rows, one after the other.
-fn columns(list: &[f64], rows: usize) -> Vec<f64> {
-    let len = list.len() / rows.max(1);
-    (0..len).flat_map(|k| list.iter().skip(k).step_by(len)).copied().collect()
-}
-
-/// The likenesses that are in memory at a time.
-const TOGETHER: usize = 1 << 14;
-
 fn load_targets(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let count = node.int("n_supports")?;
     let count = usize::try_from(count)
@@ -154,6 +61,7 @@ fn load_classes(node: &Node<'_>) -> Result<Box<dyn Operator>> {
             Error::model(text).attribute("vectors_per_class").value(*size)
         })
     };
+    node.bill(2 * size_of_val(given))?;
     let counts: Vec<usize> = given.iter().enumerate().map(size).collect::<Result<_>>()?;
     let sum = counts.iter().fold(0usize, |sum, count| sum.saturating_add(*count));
     let count = classes.labels.len();
@@ -183,7 +91,7 @@ impl Operator for SvmRegressor {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let mut scores = call.output_of(DType::Double, [count_of(call)?, 1].as_slice().into())?;
         let (to, rho) = (scores.elements_mut::<f64>()?, self.machine.rho.first().copied().unwrap_or(0.0));
-        self.machine.each(call, 1, |k, alike| {
+        self.machine.each(call, 1, |k, alike, _| {
             let sum = match self.machine.count {
                 0 => alike.iter().sum::<f64>(),
                 _ => dot(&self.machine.coefficients, alike),
@@ -195,6 +103,7 @@ impl Operator for SvmRegressor {
                     false => sum,
                 };
             }
+            Ok(())
         })?;
         let transform = if self.one_class { Transform::None } else { self.machine.transform };
         targets(call, scores, 1, transform, DType::Float)
@@ -211,15 +120,6 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b)
 }
 
-/// The number of examples.
-fn count_of(call: &Call<'_>) -> Result<usize> {
-    match *call.tensor(0)?.shape() {
-        [_] => Ok(1),
-        [examples, _] => Ok(examples),
-        ref shape => Err(Error::input(format!("\"X\" has rank {}: allowed ranks 1 to 2", shape.len())).parameter("X")),
-    }
-}
-
 impl SvmClassifier {
     /// The scores of an example.
     fn scores(&self) -> usize {
@@ -231,36 +131,45 @@ impl SvmClassifier {
     }
 
     /// The scores of the pairs of classes, and how many pairs are for each class.
-    fn pairs(&self, alike: &[f64], scores: &mut Vec<f64>, votes: &mut [usize]) {
-        let (count, sum) = (self.counts.len(), self.machine.count);
+    fn pairs(&self, alike: &[f64], scores: &mut [f64], votes: &mut [i64], lookout: &mut Lookout<'_>) -> Result<()> {
+        let sum = self.machine.count;
         let part = |row: usize, start: usize, len: usize| {
             let from = row * sum + start;
             let own = self.machine.coefficients.get(from..from + len).unwrap_or(&[]);
             dot(own, alike.get(start..).unwrap_or(&[]))
         };
-        scores.clear();
         votes.fill(0);
-        let mut start_i = 0;
+        let (mut start_i, mut scores) = (0, scores.iter_mut().zip(&self.machine.rho));
         for (i, of_i) in self.counts.iter().enumerate() {
             let mut start_j = start_i + of_i;
-            for (j, of_j) in self.counts.iter().enumerate().take(count).skip(i + 1) {
-                let rho = self.machine.rho.get(scores.len()).copied().unwrap_or(0.0);
-                let score = rho + part(j - 1, start_i, *of_i) + part(i, start_j, *of_j);
-                if let Some(votes) = votes.get_mut(if score > 0.0 { i } else { j }) {
+            for ((j, of_j), (score, rho)) in self.counts.iter().enumerate().skip(i + 1).zip(&mut scores) {
+                lookout.after(size_of::<f64>() * (1 + of_i + of_j))?;
+                *score = rho + part(j - 1, start_i, *of_i) + part(i, start_j, *of_j);
+                if let Some(votes) = votes.get_mut(if *score > 0.0 { i } else { j }) {
                     *votes += 1;
                 }
-                scores.push(score);
                 start_j += of_j;
             }
             start_i += of_i;
         }
+        Ok(())
     }
 
-    /// The probabilities of classes, from the scores of their pairs.
-    fn probabilities(&self, pairs: &[f64], table: &mut [f64], out: &mut [f64]) {
+    /// The probabilities of classes, from the scores of their pairs. `memory` has room for two numbers for each pair of classes
+    /// in either order, and one for each class.
+    fn probabilities(
+        &self,
+        pairs: &[f64],
+        memory: &mut [f64],
+        out: &mut [f64],
+        lookout: &mut Lookout<'_>,
+    ) -> Result<()> {
         let count = self.counts.len();
+        let (table, memory) = memory.split_at_mut(count * count);
+        let (q, qp) = memory.split_at_mut(count * count);
         let mut at = 0;
         for i in 0..count {
+            lookout.after(size_of_val(out))?;
             for j in i + 1..count {
                 let number = |list: &[f64]| list.get(at).copied().unwrap_or(0.0);
                 let exponent = number(pairs) * number(&self.prob[0]) + number(&self.prob[1]);
@@ -273,7 +182,7 @@ impl SvmClassifier {
                 at += 1;
             }
         }
-        coupled(table, count, out);
+        Ok(coupled(table, q, qp, out, lookout)?)
     }
 }
 
@@ -283,30 +192,39 @@ impl Operator for SvmClassifier {
         let mut scores = call.output_of(DType::Double, [examples, width].as_slice().into())?;
         let mut memory = call.kept::<i64>(examples)?;
         let (to, best) = (scores.elements_mut::<f64>()?, memory.elements_mut::<i64>()?);
-        // As many as the lists of the node have, or fewer.
-        let cells = if self.machine.count == 0 || self.prob[0].is_empty() { 0 } else { count.saturating_mul(count) };
-        call.charge((examples as u64).saturating_mul(cells as u64))?;
-        let (mut pairs, mut votes, mut table) = (Vec::new(), vec![0; count], vec![0.0; cells]);
-        self.machine.each(call, count, |k, alike| {
-            let (Some(to), Some(best)) = (to.get_mut(k * width..(k + 1) * width), best.get_mut(k)) else { return };
-            if self.machine.count == 0 {
+        // What pairs take for an example. There are as many of them as the lists of the node have entries, or fewer.
+        let (classes, probable) = (self.counts.len(), !self.prob[0].is_empty());
+        let pairs = classes * classes.saturating_sub(1) / 2;
+        let sums = if classes > 0 { pairs + self.machine.coefficients.len() } else { 0 };
+        let (room, steps) =
+            if probable { (2 * classes * classes + classes, coupling_steps(classes)) } else { Default::default() };
+        call.charge((examples as u64).saturating_mul(sums.saturating_add(steps) as u64))?;
+        let (mut numbers, mut votes) = (call.kept::<f64>(pairs + room)?, call.kept::<i64>(classes)?);
+        let (pairs, room) = numbers.elements_mut::<f64>()?.split_at_mut(pairs);
+        let votes = votes.elements_mut::<i64>()?;
+        self.machine.each(call, count, |k, alike, lookout| {
+            let (Some(to), Some(best)) = (to.get_mut(k * width..(k + 1) * width), best.get_mut(k)) else {
+                return Ok(());
+            };
+            if classes == 0 {
                 let rho = self.machine.rho.first().copied().unwrap_or(0.0);
                 to.iter_mut().zip(alike).for_each(|(to, alike)| *to = alike + rho);
                 *best = first_greatest(to.iter()) as i64;
-            } else {
-                self.pairs(alike, &mut pairs, &mut votes);
-                *best = first_greatest(votes.iter()) as i64;
-                match (&*pairs, &mut *to) {
-                    _ if !self.prob[0].is_empty() => self.probabilities(&pairs, &mut table, to),
-                    ([score], [first, second]) => (*first, *second) = (-score, *score),
-                    (_, to) => to.copy_from_slice(&pairs),
-                }
+                return Ok(());
             }
+            self.pairs(alike, pairs, votes, lookout)?;
+            *best = first_greatest(votes.iter()) as i64;
+            match (&*pairs, to) {
+                (pairs, to) if probable => self.probabilities(pairs, room, to, lookout)?,
+                ([score], [first, second]) => (*first, *second) = (-score, *score),
+                (pairs, to) => to.copy_from_slice(pairs),
+            }
+            Ok(())
         })?;
         self.machine.transform.apply(to, width, call.resources())?;
         let labels = self.classes.picked(call, memory.elements_mut::<i64>()?)?;
         let mut outputs = Values::from(labels);
-        outputs.extend(super::numbers::floats(call, scores.finish())?);
+        outputs.extend(floats(call, scores.finish())?);
         Ok(outputs)
     }
 
@@ -362,6 +280,17 @@ mod tests {
         let sums: Vec<f32> =
             probable[1].tensor().unwrap().as_slice::<f32>().unwrap().chunks(3).map(|p| p.iter().sum()).collect();
         assert!(sums.iter().all(|sum| (sum - 1.0).abs() < 1e-6), "{sums:?}");
+    }
+
+    /// NaN is a vote for the second class of a pair, and no probability.
+    #[test]
+    fn classes_of_nan() {
+        let prob = [floats("prob_a", &[-1.0; 3]), floats("prob_b", &[0.0; 3])];
+        let all: [(&str, Attribute); 7] = three().into_iter().chain(prob).collect::<Vec<_>>().try_into().unwrap();
+        let got = outputs(CLASSIFIER, 1, all, [&tensor(&[2, 2], [f32::NAN, 0.0, 2.0, 1.0])]);
+        assert_eq!(got[0], tensor(&[2], [7i64, 5]));
+        let scores = got[1].tensor().unwrap().as_slice::<f32>().unwrap().to_vec();
+        assert!(scores[..3].iter().all(|p| p.is_nan()) && scores[3] > scores[4], "{scores:?}");
     }
 
     #[test]

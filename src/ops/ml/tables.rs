@@ -2,6 +2,7 @@
 
 use crate::ops::prelude::*;
 use kernels::Lookout;
+use kernels::convert::wrapped;
 use kernels::hashed::NumberMap;
 use std::collections::HashMap;
 
@@ -19,7 +20,7 @@ pub(super) enum Same {
     Bits,
     /// Those that are equal, and all NaN.
     Equal,
-    /// Integers, and floats that are cut to the same one.
+    /// Integers, and floats that are the same one as Cast makes them integers.
     Whole,
 }
 
@@ -44,7 +45,7 @@ macro_rules! keys {
                     Same::Equal if self.is_nan() => $float::NAN.to_bits().into(),
                     Same::Equal if self == 0.0 => 0,
                     Same::Bits | Same::Equal => self.to_bits().into(),
-                    Same::Whole => (self as i64).cast_unsigned(),
+                    Same::Whole => wrapped(self.into()).cast_unsigned(),
                 }
             }
         })*
@@ -53,11 +54,24 @@ macro_rules! keys {
 
 keys! { i16 i32 i64; f32 f64 }
 
+/// The bytes of a tensor's text.
+fn text(tensor: &Tensor) -> usize {
+    tensor.strings().map_or(0, |strings| strings.map(str::len).sum())
+}
+
+/// The bytes of a table for some keys, with an entry and a byte for each slot: an eighth of these or more is free, and they are
+/// a power of two.
+fn slots<T>(keys: usize) -> usize {
+    (keys.saturating_mul(8) / 7).next_power_of_two().max(8) * (size_of::<T>() + 1) + 16
+}
+
 impl Table {
-    pub(super) fn of(keys: &Tensor, same: Same) -> Result<Table> {
+    pub(super) fn of(node: &Node<'_>, keys: &Tensor, same: Same) -> Result<Table> {
         if keys.dtype() == DType::String {
+            node.bill(slots::<(String, usize)>(keys.len()) + text(keys))?;
             return Ok(Table::Strings(keys.strings()?.enumerate().map(|(k, key)| (key.to_string(), k)).collect()));
         }
+        node.bill(slots::<(u64, usize)>(keys.len()))?;
         let places = keys.scalars().enumerate().map(|(k, key)| (key_of(&key, same), k));
         Ok(Table::Numbers(places.collect(), same))
     }
@@ -152,12 +166,17 @@ enum List {
 
 impl Mapping {
     /// For values, and one for all other keys.
-    pub(super) fn of(table: Table, values: &Tensor, default: &Tensor) -> Result<Mapping> {
+    pub(super) fn of(node: &Node<'_>, table: Table, values: &Tensor, default: &Tensor) -> Result<Mapping> {
+        let count = values.len() + default.len();
         let values = match values.dtype() {
-            DType::String => List::Strings(values.strings()?.chain(default.strings()?).map(str::to_string).collect()),
+            DType::String => {
+                node.bill(count * size_of::<String>() + text(values) + text(default))?;
+                List::Strings(values.strings()?.chain(default.strings()?).map(str::to_string).collect())
+            }
             dtype => {
+                node.bill(count * dtype.size())?;
                 let bytes = [values.bytes(), default.bytes()].concat();
-                List::Numbers(Tensor::new(dtype, &[values.len() + default.len()], bytes)?)
+                List::Numbers(Tensor::new(dtype, &[count], bytes)?)
             }
         };
         Ok(Mapping { table, values })
@@ -211,12 +230,12 @@ pub(super) struct Both {
 
 impl Both {
     /// For keys and strings at the same places of their lists, with the attributes for what isn't in them.
-    pub(super) fn of(node: &Node<'_>, ints: Vec<i64>, strings: &[String]) -> Result<Both> {
-        let (ints, strings) = (Tensor::from(ints), Tensor::from_strings(&[strings.len()], strings)?);
-        let other = Tensor::from_strings(&[], [node.string("default_string")?])?;
+    pub(super) fn of(node: &Node<'_>, ints: &Tensor, strings: &Tensor) -> Result<Both> {
+        let string = Tensor::from_strings(&[], [node.string("default_string")?])?;
+        let int = Tensor::scalar(node.int("default_int64")?);
         Ok(Both {
-            strings: Mapping::of(Table::of(&ints, Same::Bits)?, &strings, &other)?,
-            ints: Mapping::of(Table::of(&strings, Same::Bits)?, &ints, &Tensor::scalar(node.int("default_int64")?))?,
+            strings: Mapping::of(node, Table::of(node, ints, Same::Bits)?, strings, &string)?,
+            ints: Mapping::of(node, Table::of(node, strings, Same::Bits)?, ints, &int)?,
         })
     }
 }

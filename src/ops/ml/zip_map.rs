@@ -1,7 +1,7 @@
 //! ZipMap: a map for each row, from keys to the row's elements.
 //! <https://onnx.ai/onnx/operators/onnx_aionnxml_ZipMap.html>
 
-use super::attributes::{labels, list, only};
+use super::attributes::{list, only};
 use super::entry;
 use crate::ops::prelude::*;
 
@@ -43,13 +43,13 @@ impl Operator for ZipMap {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        let (key, keys) = labels(facts, "classlabels_int64s", "classlabels_strings")?;
+        let keys = self.keys.len();
         if let Some(Dim::Fixed(columns)) = facts.dims(0).and_then(<[Dim]>::last)
             && *columns != keys
         {
             return Err(unfit(*columns, keys));
         }
-        facts.give_type(0, ValueType::Map(key, Box::new(DType::Float.into())).sequence());
+        facts.give_type(0, ValueType::Map(self.keys.dtype(), Box::new(DType::Float.into())).sequence());
         Ok(())
     }
 }

@@ -244,7 +244,7 @@ impl Operator for TfIdfVectorizer {
         let mut lookout = call.lookout();
         for (at, to) in output.elements_mut::<f32>()?.chunks_exact_mut(self.width.max(1)).enumerate() {
             self.tokens.number(call, x, at * len, row, &mut lookout)?;
-            lookout.after(size_of_val(counts))?;
+            lookout.after(size_of_val(counts) + size_of_val(to))?;
             counts.fill(0);
             self.grams.count(row, self.skips, counts, &mut lookout)?;
             for terms in self.terms.chunk_by(|one, other| one.0 == other.0) {

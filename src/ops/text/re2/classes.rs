@@ -106,7 +106,7 @@ impl Translator<'_> {
             Some(digit @ '8'..='9') => {
                 return self.fault(at, format!("RE2 has no references to groups, such as \\{digit}"));
             }
-            Some(letter) if letter.is_ascii() && letter != '_' && !letter.is_ascii_alphanumeric() => letter.into(),
+            Some(letter) if letter.is_ascii() && !letter.is_ascii_alphanumeric() => letter.into(),
             Some(letter) => return self.fault(at, format!("RE2 has no escape {}", quote(&format!("\\{letter}")))),
             None => return self.fault(at, r"the pattern ends with \"),
         };

@@ -52,7 +52,6 @@ pub(super) fn translate(pattern: &str) -> Result<Translated, Fault> {
         done: Translated::default(),
         before: Before::Nothing,
         groups: vec![Group::default()],
-        names: Vec::new(),
     };
     while let Some(letter) = translator.peek() {
         translator.part(letter)?;
@@ -90,8 +89,6 @@ struct Translator<'p> {
     before: Before,
     /// The whole pattern, and the open groups in it.
     groups: Vec<Group>,
-    /// The names of groups.
-    names: Vec<&'p str>,
 }
 
 impl<'p> Translator<'p> {
@@ -227,10 +224,6 @@ impl<'p> Translator<'p> {
             if !fits || !self.eat(">") {
                 return self.fault(at, "the name of the group is not made of letters, digits and _");
             }
-            if self.names.contains(&name) {
-                return self.fault(at, format!("there are two groups {name}"));
-            }
-            self.names.push(name);
         } else if self.eat("?") {
             let (flags, ends) = self.flags(at)?;
             text = format!("(?{flags}{}", if ends { ")" } else { ":" });

@@ -1,6 +1,6 @@
 //! Forests as attributes have them.
 
-use super::attributes::list;
+use super::super::attributes::{len, numbers};
 use crate::ops::prelude::*;
 use kernels::trees::{Child, Forest, Node as Decision, Test, Vote};
 use std::collections::HashMap;
@@ -12,25 +12,12 @@ pub(super) struct Votes {
     pub(super) trees: &'static str,
     pub(super) nodes: &'static str,
     pub(super) weights: &'static str,
-    pub(super) tensor: &'static str,
 }
 
-/// Numbers as doubles: of a list of floats, or of a tensor.
-pub(super) fn doubles(node: &Node<'_>, name: &str, tensor: &str) -> Result<Vec<f64>> {
-    let of = |number: Scalar<'_>| match number {
-        Scalar::Float(number) => number.into(),
-        Scalar::Double(number) => number,
-        _ => f64::NAN,
-    };
-    match (node.attribute(name), node.attribute(tensor)) {
-        (None, None) => Ok(Vec::new()),
-        (Some(Attribute::Floats(numbers)), None) => Ok(numbers.iter().map(|number| f64::from(*number)).collect()),
-        (Some(Attribute::Floats(numbers)), Some(_)) if !numbers.is_empty() => {
-            Ok(numbers.iter().map(|number| f64::from(*number)).collect())
-        }
-        (_, Some(_)) => Ok(list(node, tensor)?.scalars().map(of).collect()),
-        _ => Ok(list(node, name)?.scalars().map(of).collect()),
-    }
+/// The name of a list of floats, or of the tensor of doubles that is given in its place. Version 3 came with these.
+pub(super) fn either(node: &Node<'_>, list: &str) -> String {
+    let tensor = format!("{list}_as_tensor");
+    if len(node, &tensor) > 0 { tensor } else { list.to_string() }
 }
 
 fn ints<'a>(node: &Node<'a>, name: &str) -> Result<&'a [i64]> {
@@ -66,7 +53,7 @@ pub(super) fn old(node: &Node<'_>, votes: Votes) -> Result<Forest> {
     let (trees, ids) = (ints(node, "nodes_treeids")?, ints(node, "nodes_nodeids")?);
     let modes = node.optional("nodes_modes", Node::strings)?.unwrap_or(&[]);
     let (features, nan) = (ints(node, "nodes_featureids")?, ints(node, "nodes_missing_value_tracks_true")?);
-    let values = doubles(node, "nodes_values", "nodes_values_as_tensor")?;
+    let values = numbers(node, &either(node, "nodes_values"))?;
     let mut forest = Forest::default();
     let mut places = HashMap::new();
     let (mut decisions, mut leaves) = (0, 0);
@@ -80,10 +67,12 @@ pub(super) fn old(node: &Node<'_>, votes: Votes) -> Result<Forest> {
         }
     }
     let mut children = std::collections::HashSet::new();
+    // Members came with version 5.
+    let [branches @ .., _] = &MODES;
     for (k, mode) in modes.iter().enumerate().filter(|(_, mode)| *mode != "LEAF") {
-        let test = MODES.iter().take(6).find(|(name, _)| name == mode).map(|(_, test)| *test);
+        let test = branches.iter().find(|(name, _)| name == mode).map(|(_, test)| *test);
         let test = test.ok_or_else(|| {
-            let names: Vec<&str> = MODES.iter().take(6).map(|(name, _)| *name).collect();
+            let names: Vec<&str> = branches.iter().map(|(name, _)| *name).collect();
             let text = format!("nodes_modes[{k}] is {}: allowed {}, LEAF", quote(mode), names.join(", "));
             Error::model(text).attribute("nodes_modes")
         })?;
@@ -107,7 +96,7 @@ pub(super) fn old(node: &Node<'_>, votes: Votes) -> Result<Forest> {
             forest.roots.push(*root);
         }
     }
-    let weights = doubles(node, votes.weights, votes.tensor)?;
+    let weights = numbers(node, &either(node, votes.weights))?;
     let (targets, of_trees, of_nodes) = (ints(node, votes.ids)?, ints(node, votes.trees)?, ints(node, votes.nodes)?);
     let mut given = Vec::with_capacity(weights.len());
     for (k, weight) in weights.into_iter().enumerate() {
@@ -136,11 +125,11 @@ pub(super) fn decoded(node: &Node<'_>) -> Result<Forest> {
         None => Tensor::from(Vec::<u8>::new()),
     };
     let (features, nan) = (ints(node, "nodes_featureids")?, ints(node, "nodes_missing_value_tracks_true")?);
-    let (values, weights) =
-        (doubles(node, "nodes_splits", "nodes_splits")?, doubles(node, "leaf_weights", "leaf_weights")?);
-    let members = doubles(node, "membership_values", "membership_values")?;
+    let (values, weights) = (numbers(node, "nodes_splits")?, numbers(node, "leaf_weights")?);
+    let members = numbers(node, "membership_values")?;
     let mut forest = Forest::default();
-    let mut sets = members.split(|member| member.is_nan());
+    // NaN ends each set; the last one may do without.
+    let mut sets = members.split_inclusive(|member| member.is_nan());
     let targets = ints(node, "leaf_targetids")?;
     for (k, weight) in weights.iter().enumerate() {
         forest.leaves.push(k..k + 1);
@@ -165,8 +154,13 @@ pub(super) fn decoded(node: &Node<'_>) -> Result<Forest> {
             [child("nodes_truenodeids", "nodes_trueleafs")?, child("nodes_falsenodeids", "nodes_falseleafs")?];
         let mut value = at(&values, k);
         if *test == Test::Member {
-            value = forest.sets.len() as f64;
-            forest.sets.push(sets.next().unwrap_or(&[]).to_vec());
+            let count = forest.sets.len();
+            let set = sets.next().ok_or_else(|| {
+                let text = format!("membership_values has {count} sets: node {k} tests for members and needs one more");
+                Error::model(text).attribute("membership_values").size(count)
+            })?;
+            value = count as f64;
+            forest.sets.push(set.iter().copied().filter(|member| !member.is_nan()).collect());
         }
         let feature = place("nodes_featureids", k, at(features, k))?;
         forest.nodes.push(Decision { feature, test: *test, value, children, nan: at(nan, k) != 0 });
