@@ -67,7 +67,7 @@ pub(super) fn check(
     inputs: impl Iterator<Item = Option<Option<ValueType>>>,
     outputs: usize,
 ) -> Result<Types> {
-    let mut bound: SmallVec<[(&str, ValueType, usize); 4]> = SmallVec::new();
+    let mut bound: SmallVec<[(&str, ValueType, &str); 4]> = SmallVec::new();
     let mut types = Types::default();
     for (k, value_type) in inputs.enumerate() {
         let (Some(value_type), Some(parameter)) = (value_type, schema.input(k)) else { continue };
@@ -77,16 +77,16 @@ pub(super) fn check(
         };
         if !parameter.types.contains(&value_type) {
             let what = what(&value_type);
-            let text = format!("{} has {what} {value_type}: allowed {}", called(schema, k), parameter.types);
+            let text = format!("{} has {what} {value_type}: allowed {}", quote(&parameter.name), parameter.types);
             return Err(Error::model(text).parameter(&parameter.name));
         }
         let Some(variable) = parameter.variable.as_deref() else { continue };
         match bound.iter().find(|(name, ..)| *name == variable) {
-            None => bound.push((variable, value_type, k)),
+            None => bound.push((variable, value_type, &parameter.name)),
             Some((_, other, _)) if *other == value_type => {}
             Some((_, other, by)) => {
-                let (name, by, what) = (called(schema, k), called(schema, *by), what(&value_type));
-                let text = format!("{name} has {what} {value_type} and {by} has {other}: they must be equal");
+                let (name, what) = (quote(&parameter.name), what(&value_type));
+                let text = format!("{name} has {what} {value_type} and {} has {other}: they must be equal", quote(by));
                 return Err(Error::model(text).parameter(&parameter.name));
             }
         }
@@ -101,39 +101,7 @@ pub(super) fn check(
     Ok(types)
 }
 
-/// What errors call an input: one of many has a number too.
-#[cold]
-fn called(schema: &Schema, k: usize) -> String {
-    match schema.input(k) {
-        Some(Parameter { name, arity: Arity::Variadic(_), .. }) => format!("input {k}, of {},", quote(name)),
-        other => quote(other.map_or("", |parameter| &parameter.name)),
-    }
-}
-
 /// What errors call a type.
 pub(super) fn what(value_type: &ValueType) -> &'static str {
     if value_type.dtype().is_some() { "element type" } else { "type" }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::dtype::DType;
-    use crate::registry::Registry;
-
-    /// An input that may be given many times has its number in errors.
-    #[test]
-    fn types_of_many_inputs() {
-        let schema = Registry::default().resolve("", "Concat", 13).unwrap().schema;
-        let fails = |dtypes: [DType; 3], text: &str| {
-            let types = dtypes.map(|dtype| Some(Some(ValueType::from(dtype))));
-            let error = check(&schema, types.into_iter(), 1).map(drop).unwrap_err();
-            assert!(error.to_string().starts_with(text), "{error}");
-            assert_eq!(error.place().parameter.as_deref(), Some("inputs"));
-        };
-        let text =
-            "input 2, of \"inputs\", has element type float64 and input 0, of \"inputs\", has float32: they must";
-        fails([DType::Float, DType::Float, DType::Double], text);
-        fails([DType::Float8e8m0; 3], "input 0, of \"inputs\", has element type float8e8m0: allowed ");
-    }
 }
