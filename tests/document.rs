@@ -597,6 +597,60 @@ fn constants_of_old_opsets() -> Result<()> {
     Ok(())
 }
 
+/// Bounds that Clip leaves out are those of float32 up to version 10, and of its type from 11 on; what else changes its meaning.
+#[test]
+fn defaults_that_went() -> Result<()> {
+    let converted = |text: &str, to: i64| -> Result<[Model; 2]> {
+        let mut document = Document::from_text(text)?;
+        let before = document.load(&Model::options())?;
+        let found = document.inspect(&Model::options())?;
+        document.convert(&found, to)?;
+        Ok([before, document.load(&Model::options())?])
+    };
+    let ends = [1e300, -1e300, f64::INFINITY, 1.0, f64::NEG_INFINITY];
+    for attributes in ["", "<min = -2.0>", "<max = 0.5>", "<min = -2.0, max = 0.5>"] {
+        let of = |dtype: &str| {
+            let graph = format!("g ({dtype}[5] x) => ({dtype}[5] y) {{ y = Clip {attributes} (x) }}");
+            format!("<ir_version: 7, opset_import: [\"\" : 6]> {graph}")
+        };
+        let halves = ends.map(half::f16::from_f64);
+        for (dtype, x) in [
+            ("double", Tensor::from(ends.to_vec())),
+            ("float", Tensor::from(ends.map(|x| x as f32).to_vec())),
+            ("float16", Tensor::from_elements(&[5], halves.to_vec())?),
+        ] {
+            let [before, after] = converted(&of(dtype), 13)?;
+            let run = |model: &Model| model.run(onnxref::inputs! { "x" => x.clone() });
+            assert_eq!(run(&before)?["y"], run(&after)?["y"], "{dtype} {attributes}");
+        }
+    }
+    let text =
+        "<ir_version: 7, opset_import: [\"\" : 1]> g (float[1, 1, 4] x) => (float[1, 1, 1] y) { y = GlobalLpPool (x) }";
+    let [before, after] = converted(text, 22)?;
+    let x = Tensor::from_elements(&[1, 1, 4], vec![1f32, 2.0, 3.0, 4.0])?;
+    let run = |model: &Model| model.run(onnxref::inputs! { "x" => x.clone() });
+    assert_eq!(run(&before)?["y"], run(&after)?["y"]);
+    Ok(())
+}
+
+/// Imports that calls in functions need stay, and so does a Dropout that draws.
+#[test]
+fn what_simplify_keeps() -> Result<()> {
+    let text = r#"<ir_version: 10, opset_import: ["" : 17, "f" : 1, "g" : 1, "h" : 1]>
+        graph (float[2] x) => (float[2] y, float[3] z) <float[3] ones = {1, 1, 1}, float ratio = {0.5}, bool yes = {1}>
+        { y = f.outer (x) z = Dropout (ones, ratio, yes) }
+        <domain: "g", opset_import: ["" : 17]> inner (x) => (y) { y = Neg (x) }
+        <domain: "f", opset_import: ["" : 17, "g" : 1]> outer (x) => (y) { y = g.inner (x) }"#;
+    let mut document = Document::from_text(text)?;
+    let found = document.inspect(&Model::options())?;
+    document.simplify(&found, 1 << 20)?;
+    let domains: Vec<&str> = document.opset_imports.iter().map(|import| import.domain.as_str()).collect();
+    assert_eq!(domains, ["", "f", "g"]);
+    let operators: Vec<&str> = document.graph.nodes.iter().map(|node| node.op_type.as_str()).collect();
+    assert_eq!(operators, ["outer", "Dropout"]);
+    Ok(())
+}
+
 /// Nodes may be in any order: what an Identity reads may come from a later one.
 #[test]
 fn identities_in_any_order_are_dropped() -> Result<()> {

@@ -139,7 +139,7 @@ entries! {
     }
 
     fn CompareMemoryInfo(info1: In<OrtMemoryInfo>, info2: In<OrtMemoryInfo>, out: Out<i32>) {
-        out.set(i32::from(*info1 != *info2));
+        out.set(if *info1 == *info2 { 0 } else { -1 });
         Ok(())
     }
 

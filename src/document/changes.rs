@@ -1,11 +1,11 @@
 //! What the versions of operators changed besides types, texts, and new inputs and attributes whose defaults keep the
-//! meaning: that needs no row here.
+//! meaning: that needs no row here. Attributes that became inputs may have lost a default.
 
 use super::AttributeValue as V;
 use super::step::{Done, LATER, Step};
 use crate::dtype::DType;
 use crate::tensor::Tensor;
-use crate::value::ValueType;
+use half::f16;
 
 /// Changes the form of a node to that of the next version of its operator.
 pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
@@ -43,7 +43,23 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
             step.constant("axis", 2, &Tensor::scalar(axis));
             Ok(())
         }
+        ("Clip", 6) => match step.dtype(0) {
+            Some(DType::Float) => Ok(()),
+            // The bounds that are left out are those of the type.
+            Some(DType::Float16) => {
+                step.default("min", f16::MIN.to_f32());
+                step.default("max", f16::MAX.to_f32());
+                Ok(())
+            }
+            _ if step.node.get("min").is_some() && step.node.get("max").is_some() => Ok(()),
+            _ => Err("its bounds are those of its type, and {new} has those of float32".to_string()),
+        },
         ("Clip", 11) => {
+            // The bounds that are left out are those of float32.
+            if step.dtype(0) != Some(DType::Float) {
+                step.default("min", f32::MIN);
+                step.default("max", f32::MAX);
+            }
             step.number_to_input("min", 1, None)?;
             step.number_to_input("max", 2, None)
         }
@@ -115,9 +131,9 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
             let to = step.int("to")?.and_then(|code| DType::from_code(i32::try_from(code).ok()?));
             step.rounds_alike(to)
         }
-        ("CastLike", 24) => match step.value(1).and_then(|value| value.value_type.as_ref()) {
-            Some(ValueType::Tensor(to)) => step.rounds_alike(Some(*to)),
-            _ => Err("its type doesn't follow, and {new} rounds some differently".to_string()),
+        ("CastLike", 24) => match step.dtype(1) {
+            Some(to) => step.rounds_alike(Some(to)),
+            None => Err("its type doesn't follow, and {new} rounds some differently".to_string()),
         },
         ("Selu", 6) => {
             step.default("alpha", 1.6732f32);
@@ -130,7 +146,10 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
                 step.set("p", p as i64);
                 Ok(())
             }
-            None => Ok(()),
+            None => {
+                step.set("p", 2i64);
+                Ok(())
+            }
         },
         ("GRU", 3) => {
             step.default("direction", "forward");

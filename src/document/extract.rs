@@ -187,9 +187,17 @@ impl Content {
         });
         let mut kept = self.called().into_iter();
         self.functions.retain(|_| kept.next().unwrap_or(true));
-        // Calls in functions need the import of the function only, but a model without any import isn't valid.
+        // A function that is called has imports of its own, but engines look for its calls among those of the model.
+        for function in &self.functions {
+            all_nodes(&function.nodes, &mut |node| {
+                domains.insert(domain(&node.domain).to_string());
+            });
+        }
         if !domains.is_empty() {
-            self.opset_imports.retain(|import| domains.contains(domain(&import.domain)) || import.domain.is_empty());
+            self.opset_imports.retain(|import| {
+                let domain = domain(&import.domain);
+                domain.is_empty() || domains.contains(domain)
+            });
         }
     }
 

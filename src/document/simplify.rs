@@ -238,6 +238,10 @@ fn constants(
     if node.op_type == "DequantizeLinear" {
         return None;
     }
+    // In training it draws numbers, which may be others in each run.
+    if node.op_type == "Dropout" && node.inputs.len() > 2 {
+        return None;
+    }
     let mut all = Vec::new();
     for (name, place) in node.outputs.iter().zip(&known.outputs) {
         if name.is_empty() {
@@ -245,7 +249,8 @@ fn constants(
         }
         let value = details.values.get((*place)?)?;
         let Value::Tensor(tensor) = value.constant.as_ref()? else { return None };
-        if tensor.bytes().len() as u64 > max_bytes {
+        let texts: usize = tensor.strings().map_or(0, |texts| texts.map(str::len).sum());
+        if (tensor.bytes().len() + texts) as u64 > max_bytes {
             return None;
         }
         all.push((name.clone(), tensor.clone()));

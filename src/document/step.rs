@@ -5,7 +5,7 @@ use super::{Attribute, AttributeValue, Initializer, Node};
 use crate::dtype::DType;
 use crate::graph::{GraphDetails, NodeDetails, ValueDetails};
 use crate::tensor::Tensor;
-use crate::value::{Dim, Value, ValueType};
+use crate::value::{Dim, Value};
 use half::f16;
 
 use AttributeValue as V;
@@ -132,17 +132,22 @@ impl<'a> Step<'a> {
         Ok(())
     }
 
+    /// The element type of an input, if it is a tensor and that follows.
+    pub(super) fn dtype(&self, k: usize) -> Option<DType> {
+        self.value(k)?.value_type.as_ref()?.dtype()
+    }
+
     /// An attribute with a number becomes an input of the type of the first one.
     pub(super) fn number_to_input(&mut self, name: &str, input: usize, default: Option<f32>) -> Done {
         let Some(number) = self.float(name)? else { return Ok(()) };
         self.remove(name);
-        if default == Some(number) {
+        if default.map(f32::to_bits) == Some(number.to_bits()) {
             return Ok(());
         }
-        let tensor = match self.value(0).and_then(|value| value.value_type.as_ref()) {
-            Some(ValueType::Tensor(DType::Float)) => Tensor::scalar(number),
-            Some(ValueType::Tensor(DType::Double)) => Tensor::scalar(f64::from(number)),
-            Some(ValueType::Tensor(DType::Float16)) => Tensor::scalar(f16::from_f32(number)),
+        let tensor = match self.dtype(0) {
+            Some(DType::Float) => Tensor::scalar(number),
+            Some(DType::Double) => Tensor::scalar(f64::from(number)),
+            Some(DType::Float16) => Tensor::scalar(f16::from_f32(number)),
             _ => return Err(format!("{name} becomes an input, and its type doesn't follow")),
         };
         self.constant(name, input, &tensor);

@@ -53,6 +53,8 @@ fn inside(value_type: Option<&ValueType>) -> Option<&ValueType> {
 fn sequence(proto: SequenceProto, want: Option<&ValueType>, files: &ModelFiles) -> Result<Sequence> {
     use sequence_proto::DataType;
     let SequenceProto { name, elem_type, tensor_values, sparse_tensor_values, sequence_values, map_values, .. } = proto;
+    let lists = [tensor_values.len(), sparse_tensor_values.len(), sequence_values.len(), map_values.len()];
+    let given = lists.iter().sum::<usize>() + proto.optional_values.len();
     let name = name.unwrap_or_default();
     let within = |error: Error| error.within(&format!("sequence {}", quote(&name))).about(&name);
     let code = elem_type.unwrap_or(0);
@@ -70,6 +72,9 @@ fn sequence(proto: SequenceProto, want: Option<&ValueType>, files: &ModelFiles) 
         }
     };
     let values = values.map_err(within)?;
+    if given > values.len() {
+        return Err(within(Error::model(format!("elem_type is {code}, and there are values of another kind"))));
+    }
     let said = want.filter(|want| values.iter().all(|value| value.is_of(want)));
     match values.iter().find_map(Value::value_type).or(said.cloned()) {
         Some(element) => Sequence::new(element, values).map_err(within),
@@ -84,6 +89,8 @@ fn optional(proto: OptionalProto, want: Option<&ValueType>, files: &ModelFiles) 
     let within = |error: Error| error.within(&format!("optional {}", quote(&name))).about(&name);
     let code = proto.elem_type.unwrap_or(0);
     let kind = DataType::try_from(code).map_err(|_| within(Error::model(format!("elem_type {code} is not known"))))?;
+    let fields = [proto.tensor_value.is_some(), proto.sparse_tensor_value.is_some(), proto.sequence_value.is_some()];
+    let given = fields.contains(&true) || proto.map_value.is_some() || proto.optional_value.is_some();
     let value: Option<Result<Value>> = match kind {
         DataType::Undefined => None,
         DataType::Tensor => proto.tensor_value.map(|t| Ok(tensor::read(*t, files)?.into())),
@@ -94,6 +101,9 @@ fn optional(proto: OptionalProto, want: Option<&ValueType>, files: &ModelFiles) 
     };
     Ok(match value.transpose().map_err(within)? {
         Some(value) => Optional::some(value),
+        None if given => {
+            return Err(within(Error::model(format!("elem_type is {code}, and there is a value of another kind"))));
+        }
         None => want.map_or(Optional::open(), |element| Optional::none(element.clone())),
     })
 }

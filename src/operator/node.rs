@@ -114,6 +114,14 @@ pub(crate) struct BodyFacts {
 }
 
 impl BodyFacts {
+    /// What is known of outputs that are stacked: what follows if it runs, and if that isn't certain, what is declared too.
+    pub(crate) fn stacked(&self, runs: bool) -> impl Iterator<Item = Fact> {
+        let both = self.outputs.iter().zip(&self.inferred);
+        both.map(move |(declared, inferred)| if runs { inferred.clone() } else { declared.common(inferred) })
+    }
+}
+
+impl BodyFacts {
     /// Fails unless the subgraph has these numbers of inputs and outputs.
     pub(crate) fn check_counts(&self, inputs: usize, outputs: usize) -> Result<()> {
         for (what, has, needs) in [("input", self.inputs.len(), inputs), ("output", self.outputs.len(), outputs)] {

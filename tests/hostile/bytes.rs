@@ -4,7 +4,7 @@ use crate::case::{At, Case, check, report};
 use crate::common::int;
 use crate::graphs::{changed, good_bytes, node_of};
 use crate::wire::{Field, Format, Holds, field, key, number, varint, within};
-use onnxref::Kind;
+use onnxref::{Kind, Limits};
 
 const CUT: &str = "the file is not an ONNX model, or is cut short: ";
 
@@ -197,7 +197,8 @@ fn bombs_of_every_message() {
             let bytes = alone(&format, bomb, &body);
             let name = format!("{} as wire type {wire}", bomb.label());
             let case = Case::new("amplification", name, bytes, Kind::Limit, "Limits::load_bytes");
-            cases.push(case.at([At::Limit("load_bytes")]).limits(|limits| limits.load_bytes = 1 << 20));
+            let limits = |l: &mut Limits| (l.load_bytes, l.load_bytes_per_byte) = (1 << 20, 2);
+            cases.push(case.at([At::Limit("load_bytes")]).limits(limits));
         }
     }
     // With the limits as they are.

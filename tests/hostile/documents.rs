@@ -268,7 +268,7 @@ fn external_data_does_not_multiply() {
     part(0, 100).write(&mut written).unwrap();
     assert_eq!(written.len(), 50_000);
     let error = part(1, 100).write(std::io::sink()).unwrap_err();
-    let text = "tensors take of external data \"w.bin\" 450000 bytes: the limit is 400000";
+    let text = "tensor \"w16\": tensors take of external data \"w.bin\" 850000 bytes: the limit is 800000";
     assert_eq!((error.kind(), format!("{error:#}")), (Kind::Limit, text.to_string()));
 }
 

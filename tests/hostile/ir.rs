@@ -40,7 +40,8 @@ fn constant(id: u64, dtype: &str, shape: &str, offset: &str, size: &str) -> Stri
 fn texts() {
     let mut cases = Vec::new();
     let mut case = |name: &str, bytes: &[u8], kind: Kind| {
-        cases.push(Case::new("ir", name, bytes.to_vec(), kind, ""));
+        let case = Case::new("ir", name, bytes.to_vec(), kind, "");
+        cases.push(case.limits(|limits| limits.load_bytes_per_byte = 4));
     };
     for text in [
         "<",

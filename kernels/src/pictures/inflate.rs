@@ -8,6 +8,11 @@ use miniz_oxide::inflate::core::{DecompressorOxide, decompress, inflate_flags};
 /// Bytes back to which packed data refer.
 const WINDOW: usize = 32 << 10;
 
+/// Packed bytes that are read at once, and the bytes whose copy takes the time of one: tables that unpack nothing may take so
+/// few of them.
+const PART: usize = 1 << 10;
+const STEPS: usize = 64;
+
 /// Bytes that an [`Inflate`] takes.
 pub(super) const MEMORY: usize = WINDOW + size_of::<DecompressorOxide>();
 
@@ -38,27 +43,31 @@ impl<'a, Chunks: Iterator<Item = &'a [u8]>> Inflate<'a, Chunks> {
             (bytes, self.from) = (later, self.from + len);
             lookout.after(2 * len)?;
             if !bytes.is_empty() {
-                self.unpack()?;
+                self.unpack(lookout)?;
             }
         }
         Ok(())
     }
 
     /// Unpacks at least a byte.
-    fn unpack(&mut self) -> Result<()> {
+    fn unpack(&mut self, lookout: &mut Lookout<'_>) -> Result<()> {
         let flags = inflate_flags::TINFL_FLAG_PARSE_ZLIB_HEADER | inflate_flags::TINFL_FLAG_HAS_MORE_INPUT;
         self.from = self.to % WINDOW;
         loop {
-            let (status, read, written) = decompress(&mut self.state, self.packed, &mut self.window, self.from, flags);
+            let part = self.packed.get(..PART).unwrap_or(self.packed);
+            let (status, read, written) = decompress(&mut self.state, part, &mut self.window, self.from, flags);
             self.packed = self.packed.get(read..).unwrap_or_default();
             self.to = self.from + written;
+            lookout.after(STEPS * (1 + read))?;
             if written > 0 {
                 return Ok(());
             }
-            if status != TINFLStatus::NeedsMoreInput {
+            if status != TINFLStatus::NeedsMoreInput || read < part.len() {
                 return Err(Fault::Undecodable);
             }
-            self.packed = self.chunks.next().ok_or(Fault::Undecodable)?;
+            if self.packed.is_empty() {
+                self.packed = self.chunks.next().ok_or(Fault::Undecodable)?;
+            }
         }
     }
 }

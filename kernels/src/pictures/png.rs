@@ -70,7 +70,7 @@ pub(super) fn open<'a>(bytes: &'a [u8], opacity: bool, lookout: &mut Lookout<'_>
     // Two rows, and their samples.
     let row = width.saturating_mul(png.channels());
     let memory = row.saturating_mul(5).saturating_add(inflate::MEMORY + size_of::<Png<'_>>() + 1024);
-    Picture::new((width, height), memory, row.saturating_mul(height), png)
+    Picture::new((width, height), memory, row.saturating_mul(height).saturating_add(bytes.len()), png)
 }
 
 /// The next chunk: its name and its data.

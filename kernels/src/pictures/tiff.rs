@@ -107,7 +107,7 @@ fn number(bytes: &[u8], at: usize, size: usize, little: bool) -> Result<usize> {
     Numbers { bytes, size, little }.get(0).ok_or(Fault::Undecodable)
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Packing {
     None,
     Lzw,
@@ -213,7 +213,14 @@ pub(super) fn open(bytes: &[u8]) -> Result<Picture<'_>> {
     let tiles = width.div_ceil(tile.0).saturating_mul(height.div_ceil(tile.1));
     let tables = inflate::MEMORY + LZW_CODES * size_of::<(usize, usize)>() + size_of::<Tiff<'_>>() + 1024;
     let memory = samples.saturating_mul(3).saturating_add(tile.0.saturating_mul(channels)).saturating_add(tables);
-    Picture::new((width, height), memory, samples.saturating_mul(tiles), tiff)
+    // Tiles may share what is packed.
+    let packed = match &tiff.lengths {
+        Some(lengths) => (0..tiles).map_while(|k| lengths.get(k)).fold(0, usize::saturating_add),
+        None => tiles.saturating_mul(bytes.len()),
+    };
+    let tables = if tiff.packing == Packing::Zlib { tiles.saturating_mul(inflate::MEMORY) } else { 0 };
+    let work = samples.saturating_mul(tiles).saturating_add(packed).saturating_add(tables);
+    Picture::new((width, height), memory, work, tiff)
 }
 
 impl Tiff<'_> {
@@ -240,7 +247,10 @@ impl Tiff<'_> {
                 Ok(())
             }
             Packing::Lzw => lzw(packed, to, lookout),
-            Packing::Zlib => Inflate::new(std::iter::once(packed))?.read(to, lookout),
+            Packing::Zlib => {
+                lookout.after(inflate::MEMORY)?;
+                Inflate::new(std::iter::once(packed))?.read(to, lookout)
+            }
             Packing::PackBits => pack_bits(packed, to, lookout),
         }
     }

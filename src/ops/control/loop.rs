@@ -64,8 +64,7 @@ impl Control for Loop {
         let is_true = |cond: &Value| cond.tensor().is_ok_and(|cond| cond.bytes() == [1]);
         let begins = facts.input(1).is_none_or(|cond| cond.value().is_some_and(is_true));
         let runs = begins && facts.known(0).is_some_and(|most| most.iter().all(|most| *most > 0));
-        let scans = if runs { &body.inferred } else { &body.outputs };
-        for (k, fact) in scans.iter().skip(1).enumerate().skip(self.carried) {
+        for (k, fact) in body.stacked(runs).skip(1).enumerate().skip(self.carried) {
             facts.give_fact(k, fact.stacked());
         }
         Ok(())

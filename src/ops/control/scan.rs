@@ -111,8 +111,8 @@ impl Control for Scan {
         let length = self.0.length(0, facts)?;
         // Without a trip the outputs have what is declared.
         let body = facts.body("body")?.1;
-        let scans = if matches!(length, Dim::Fixed(1..)) { &body.inferred } else { &body.outputs };
-        for ((k, along), fact) in (self.0.states..).zip(&self.0.outputs).zip(scans.iter().skip(self.0.states)) {
+        let scans = body.stacked(matches!(length, Dim::Fixed(1..)));
+        for ((k, along), fact) in (self.0.states..).zip(&self.0.outputs).zip(scans.skip(self.0.states)) {
             let Some(dims) = fact.dims() else { continue };
             let mut dims = dims.to_vec();
             let at = facts.place_of(along.axis, "scan_output_axes", dims.len() + 1)?;
