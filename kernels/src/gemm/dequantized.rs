@@ -93,7 +93,8 @@ impl Integers<'_> {
         let last = |[row, column]: [usize; 2], rows: usize| {
             (rows - 1).checked_mul(row)?.checked_add((n - 1).checked_mul(column)?)
         };
-        if k == 0 || n == 0 || block == 0 || to.len() != self.sizes.packed_len() {
+        let sizes = [k, n, block, self.apart[0], self.apart[1]];
+        if sizes.contains(&0) || to.len() != self.sizes.packed_len() {
             return Err(Stopped::Misfit);
         }
         let scale = last(self.scales_apart, k.div_ceil(block)).ok_or(Stopped::Misfit)?;
@@ -554,6 +555,7 @@ mod tests {
             Integers { zeros: Some(&bytes[..39]), ..whole },
             Integers { sizes: Blocked { block: 0, ..sizes }, ..whole },
             Integers { sizes: Blocked { k: 0, ..sizes }, ..whole },
+            Integers { apart: [0, 1], ..whole },
             Integers { sizes: Blocked { n: 21, ..sizes }, ..whole },
         ] {
             assert_eq!(lacking.pack(&mut words, resources), Err(Stopped::Misfit), "{lacking:?}");
