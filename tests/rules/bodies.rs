@@ -809,3 +809,20 @@ fn wrong_sizes_of_branches() {
         assert_eq!(outputs["shape"], Tensor::from(vec![3i64, 2]), "{optimize}");
     }
 }
+
+/// Sizes that a trip declares of what is stacked, and doesn't have.
+#[test]
+fn wrong_sizes_of_trips() {
+    let nodes = vec![node("NonZero", &["x"], &["places"], vec![]), node("Identity", &["go"], &["on"], vec![])];
+    let inputs = [value("trip", DType::Int64, Some(&[])), value("go", DType::Bool, Some(&[]))];
+    let mut trip = body("body", &inputs, nodes, &["on"]);
+    let sizes = [Dim::Fixed(1), Dim::Fixed(1)];
+    trip.g.as_mut().unwrap().output.push(value("places", DType::Int64, Some(&sizes)));
+    let nodes = vec![node("Loop", &["n", ""], &["y"], vec![trip]), node("Shape", &["y"], &["shape"], vec![])];
+    let model = model_of(16, nodes, &["shape"]);
+    for optimize in [true, false] {
+        let model = Model::options().optimize(optimize).from_bytes(model.encode_to_vec()).unwrap();
+        let outputs = model.run(feeds(&[1.0, 0.0, 3.0], 2, true)).unwrap();
+        assert_eq!(outputs["shape"], Tensor::from(vec![2i64, 1, 2]), "{optimize}");
+    }
+}
