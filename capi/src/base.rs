@@ -18,7 +18,8 @@ pub extern "system" fn OrtGetApiBase() -> *const OrtApiBase {
     &raw const BASE
 }
 
-/// The functions of a version; null for 0, and for one that is newer than what is here. Older versions are the first part of newer ones.
+/// The functions of a version; null for 0, and for one that is newer than what is here. Older versions are the first part of
+/// newer ones.
 unsafe extern "system" fn get_api(version: u32) -> *const OrtApi {
     static FUNCTIONS: OnceLock<OrtApi> = OnceLock::new();
     if version == 0 || version > VERSION {

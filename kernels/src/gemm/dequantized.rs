@@ -1,7 +1,7 @@
 //! A right operand of small integers with scales and zero points: what DequantizeLinear makes of a constant becomes floats
 //! where a product needs them, and stays small in memory.
 //!
-//! 16 columns are a group. It has a block of steps after the other, which share scales and zero points: 16 scales, 16 bytes
+//! 16 columns are a group. It has one block of steps after the other, which share scales and zero points: 16 scales, 16 bytes
 //! of zero points, and rows of 16 words. The word of a column has its integers of the next steps, the first one lowest.
 //! All are unsigned: half of their range is added to those that are not.
 
