@@ -624,6 +624,15 @@ fn defaults_that_went() -> Result<()> {
             assert_eq!(run(&before)?["y"], run(&after)?["y"], "{dtype} {attributes}");
         }
     }
+    // A mask that nobody reads may go, one that is an output may not.
+    let dropout = |outputs: &str| {
+        let graph =
+            format!("g (float[2] x) => (float[2] y, float[2] {outputs}) {{ y, mask = Dropout (x) z = Neg (x) }}");
+        converted(&format!("<ir_version: 7, opset_import: [\"\" : 9]> {graph}"), 22)
+    };
+    let x = Tensor::from(vec![1f32, 2.0]);
+    assert_eq!(dropout("z")?[1].run(onnxref::inputs! { "x" => x.clone() })?["y"], x);
+    assert!(dropout("mask").is_err_and(|error| error.to_string().contains("its mask is boolean in Dropout-10")));
     let text =
         "<ir_version: 7, opset_import: [\"\" : 1]> g (float[1, 1, 4] x) => (float[1, 1, 1] y) { y = GlobalLpPool (x) }";
     let [before, after] = converted(text, 22)?;
@@ -678,5 +687,29 @@ fn an_input_keeps_its_default() -> Result<()> {
     assert_eq!(document.extract(Some(&inputs), None, &|_| None)?, ["w"]);
     let defaults: Vec<&str> = document.graph.initializers.iter().map(|tensor| tensor.name.as_str()).collect();
     assert_eq!(defaults, ["w", "v"]);
+    Ok(())
+}
+
+/// The parameters that are annotated of a value stay with it, and go with it.
+#[test]
+fn annotated_values_keep_their_parameters() -> Result<()> {
+    let text = r#"<ir_version: 10, opset_import: ["" : 17]>
+        g (float[2] x) => (float[2] y) <float s = {0.5}, float t = {0.25}, float[2] w = {1, 2}, float[2] v = {3, 4}>
+        {
+            #: quantization w ["SCALE_TENSOR": "s"]
+            #: quantization v ["SCALE_TENSOR": "t"]
+            y = Add (x, w)
+        }"#;
+    let mut simple = Document::from_text(text)?;
+    let found = simple.inspect(&Model::options())?;
+    let mut part = simple.clone();
+    simple.simplify(&found, 1 << 20)?;
+    part.extract(None, Some(&["y".to_string()]), &|_| None)?;
+    for document in [simple, part] {
+        let kept: Vec<&str> = document.graph.initializers.iter().map(|tensor| tensor.name.as_str()).collect();
+        assert_eq!(kept, ["s", "w"]);
+        let annotated = document.graph.quantization_annotations.iter();
+        assert_eq!(annotated.map(|annotation| annotation.tensor_name.as_str()).collect::<Vec<_>>(), ["w"]);
+    }
     Ok(())
 }

@@ -12,24 +12,10 @@ impl Handle for OrtModelMetadata {
 
 releases!(ReleaseModelMetadata: OrtModelMetadata);
 
-/// Fields of the model, which come before its `metadata_props`.
-const FIELDS: [&str; 5] = ["producer_name", "producer_version", "domain", "model_version", "doc_string"];
-
 /// A field of the model; empty if it isn't set.
 fn field<'a>(model: &'a Model, name: &str) -> &'a str {
-    let fields = model.metadata().iter().take(field_count(model));
+    let fields = model.metadata().iter().take(model.metadata().len() - model.metadata_props().len());
     fields.into_iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
-}
-
-/// Fields come first, each once and in their order.
-fn field_count(model: &Model) -> usize {
-    let mut left = FIELDS.iter();
-    model.metadata().iter().take_while(|(key, _)| left.any(|field| field == key)).count()
-}
-
-/// The model's `metadata_props`.
-fn own(model: &Model) -> impl Iterator<Item = &(String, String)> {
-    model.metadata().iter().skip(field_count(model))
 }
 
 entries! {
@@ -68,7 +54,7 @@ entries! {
     fn ModelMetadataLookupCustomMetadataMap(
         model: In<OrtModelMetadata>, allocator: Allocator, key: Text, out: Out<*mut c_char>,
     ) {
-        let value = own(&model).find(|(name, _)| *name == key);
+        let value = model.metadata_props().iter().find(|(name, _)| *name == key);
         out.set(value.map(|(_, value)| allocator.text(value)).transpose()?.unwrap_or(std::ptr::null_mut()));
         Ok(())
     }
@@ -77,8 +63,8 @@ entries! {
     fn ModelMetadataGetCustomMetadataMapKeys(
         model: In<OrtModelMetadata>, allocator: Allocator, keys: Out<*mut *mut c_char>, count: Out<i64>,
     ) {
-        let names: crate::crossing::Result<Vec<*mut c_char>> = own(&model).map(|(name, _)| allocator.text(name)).collect();
-        let names = names?;
+        let names = model.metadata_props().iter().map(|(name, _)| allocator.text(name));
+        let names = names.collect::<crate::crossing::Result<Vec<*mut c_char>>>()?;
         keys.set(if names.is_empty() { std::ptr::null_mut() } else { allocator.copy(&names)? });
         count.set(i64::try_from(names.len()).unwrap_or(i64::MAX));
         Ok(())

@@ -6,6 +6,7 @@ use crate::value::{Named, split};
 use crate::{Global, interrupt, npy, npz, print};
 use onnxref::{Cancel, Model, Outputs, Tensor, Value, quote};
 use onnxref_view::json::Described;
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -97,7 +98,7 @@ impl<'a> OutputFile<'a> {
 
     /// Writes the content of the file.
     fn write(&self, outputs: &Outputs, to: &mut dyn Target, cancel: &Cancel) -> Result<(), Unwritten> {
-        let chosen = outputs.iter().filter(|(name, _)| self.name.is_none_or(|own| own == *name));
+        let chosen = once(outputs.iter()).filter(|(name, _)| self.name.is_none_or(|own| own == *name));
         let chosen: Vec<(&str, &Value)> = chosen.collect();
         let tensors = || chosen.iter().map(|(name, value)| Ok((*name, tensor(value)?))).collect::<Result<Vec<_>, _>>();
         let written = match (self.form, chosen.as_slice()) {
@@ -116,6 +117,14 @@ impl<'a> OutputFile<'a> {
         let what = self.name.map_or("the outputs".to_string(), |name| format!("output {}", quote(name)));
         written.map_err(|why| why.if_unfit(|why| format!("{what} to {}: {why}", print::path(self.path))))
     }
+}
+
+/// Each output once: a graph may list one twice.
+pub(crate) fn once<'a>(
+    outputs: impl Iterator<Item = (&'a str, &'a Value)>,
+) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    let mut seen = HashSet::new();
+    outputs.filter(move |(name, _)| seen.insert(*name))
 }
 
 fn tensor(value: &Value) -> Result<&Tensor, String> {

@@ -162,7 +162,8 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
         look.print(global.verbose).map_err(Failure::stdout)?;
     }
     if global.json {
-        let outputs = (!arguments.looking.stats()).then_some(Named(&shown));
+        let outputs: Vec<(&str, &Value)> = output::once(shown.into_iter()).collect();
+        let outputs = (!arguments.looking.stats()).then_some(Named(&outputs));
         json::line_until(&Document { outputs, expected: &compared, looked: look.document() }, &cancel)?;
     } else if !compared.is_empty() {
         let rows = compared.iter().map(|(name, compared)| [plain(name), compared.text()]);

@@ -2,7 +2,7 @@
 //!
 //! [`Philox`] gives each element numbers of its own, whichever thread computes it.
 
-use crate::convert::{BLOCK, Conversion, Direction, Rounding, block};
+use crate::convert::{BLOCK, Conversion, block};
 use crate::cpu::for_each_level;
 use crate::format::Format;
 use crate::functions::{cos_all, exp_below_in_place, log};
@@ -115,7 +115,6 @@ pub fn draw(
 ) -> Result<(), Stopped> {
     /// Bytes that are written in the time of one of these.
     const COST: usize = 16;
-    let rounding = Rounding { saturate: false, direction: Direction::Up, clamp: false };
     let size = to.size();
     parallel::split_by(out, size, COST, resources, |first, out| {
         let mut rooms = [[0f64; BLOCK]; 3];
@@ -131,7 +130,7 @@ pub fn draw(
                     normal(one, cosines, mean, scale);
                 }
             }
-            block(Conversion { from: Format::Double, to, rounding }, cast_slice(one), out);
+            block(Conversion::plain(Format::Double, to), cast_slice(one), out);
         }
         Ok(())
     })
@@ -184,7 +183,6 @@ pub fn cumulate(
 ) -> Result<(), Stopped> {
     /// Bytes that are written in the time of an exponential.
     const COST: usize = 4;
-    let rounding = Rounding { saturate: false, direction: Direction::Up, clamp: false };
     let unit = classes.max(1) * size_of::<f64>();
     parallel::split_by(cast_slice_mut(sums), unit, COST, resources, |first, sums| {
         let (size, mut lookout) = (from.size(), resources.lookout());
@@ -194,7 +192,7 @@ pub fn cumulate(
             let mut most = f64::NEG_INFINITY;
             for (row, elements) in row.chunks_mut(BLOCK).zip(elements.chunks(BLOCK * size)) {
                 lookout.after(2 * size_of_val(row))?;
-                block(Conversion { from, to: Format::Double, rounding }, elements, cast_slice_mut(row));
+                block(Conversion::plain(from, Format::Double), elements, cast_slice_mut(row));
                 most = most.larger(largest(row));
             }
             let mut sum = 0.0;

@@ -50,8 +50,11 @@ impl Session {
         self.0.opsets().iter().cloned().collect()
     }
 
-    fn metadata(&self) -> Vec<(String, String)> {
-        self.0.metadata().to_vec()
+    /// Fields, and the model's own properties.
+    fn metadata(&self) -> [Vec<(String, String)>; 2] {
+        let (all, own) = (self.0.metadata(), self.0.metadata_props());
+        let fields = all.iter().take(all.len() - own.len());
+        [fields.cloned().collect(), own.to_vec()]
     }
 
     /// The files beside the model file that it was loaded from, relative to its folder.

@@ -58,10 +58,13 @@ def test_metadata(chain: bytes) -> None:
     proto = onnx.load_from_string(chain)
     proto.producer_name, proto.model_version = "somebody", 3
     helper.set_model_props(proto, {"names": "{0: 'cat'}"})
+    # A property may be called as a field that isn't set.
+    proto.metadata_props.insert(0, onnx.StringStringEntryProto(key="domain", value="of the author"))
     session = InferenceSession(proto)
     meta = session.get_modelmeta()
     assert (meta.producer_name, meta.version, meta.description) == ("somebody", 3, "")
-    assert meta.custom_metadata_map == {"names": "{0: 'cat'}"} and session.metadata["names"] == "{0: 'cat'}"
+    assert meta.domain == "" and meta.custom_metadata_map == {"domain": "of the author", "names": "{0: 'cat'}"}
+    assert session.metadata["names"] == "{0: 'cat'}"
 
 
 def test_what_the_reference_has(chain: bytes) -> None:

@@ -72,7 +72,7 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
             step.number_to_input("value", 2, Some(0.0))
         }
         ("Dropout", 7) => step.inference(),
-        ("Dropout", 10) if step.has_outputs_after(1) => Err("its mask is boolean in {new}".to_string()),
+        ("Dropout", 10) if !step.drop_outputs_after(1) => Err("its mask is boolean in {new}".to_string()),
         ("Dropout", 12) => {
             if let Some(ratio) = step.float("ratio")? {
                 step.remove("ratio");
@@ -89,7 +89,7 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
             Some(value) => Err(format!("its spatial is {value}, which {LATER} can't say")),
         },
         ("BatchNormalization", 14) => {
-            if step.has_outputs_after(1) {
+            if step.node.outputs.iter().skip(1).any(|name| !name.is_empty()) {
                 return Err("it has outputs of training, and those of {new} mean others".to_string());
             }
             step.node.outputs.truncate(1);

@@ -3,7 +3,7 @@
 use super::changes::change;
 use super::extract::domain;
 use super::names::{Names, all_nodes};
-use super::simplify::{ALL_CONSTANTS, is_old_constant};
+use super::simplify::{ALL_CONSTANTS, FREE_INITIALIZERS, is_old_constant};
 use super::step::{Beside, LATER, Step};
 use super::{Document, Function, Graph, Initializer, Node, OpsetImport, Part, ValueInfo};
 use crate::error::{Error, Result, quote};
@@ -12,9 +12,6 @@ use crate::model::Inspection;
 use crate::schema::{self, Arity, Schema};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-
-/// The first version of the format whose initializers need not be inputs.
-const FREE_INITIALIZERS: i64 = 4;
 
 /// The first version of the format that has `opset_import`.
 const IMPORTS: i64 = 3;
@@ -127,6 +124,8 @@ struct Converter {
     as_nodes: bool,
     histories: HashMap<String, Arc<[Schema]>>,
     names: Names,
+    /// What some node or output reads.
+    read: HashSet<String>,
     /// Functions of the model in the domain of the standard: calls of them stay.
     functions: HashSet<String>,
     refused: Vec<Error>,
@@ -138,14 +137,20 @@ struct Converter {
 
 impl Converter {
     fn new(document: &Document, to: i64, ir: i64) -> Converter {
-        let mut names = Names::default();
-        let mut node = |node: &Node| names.add(node.inputs.iter().chain(&node.outputs));
+        let (mut names, mut read) = (Names::default(), HashSet::new());
+        let mut node = |node: &Node| {
+            names.add(node.inputs.iter().chain(&node.outputs));
+            let outputs = node.bodies().flat_map(|body| &body.outputs).map(|info| &info.name);
+            read.extend(node.inputs.iter().chain(outputs).filter(|name| !name.is_empty()).cloned());
+        };
         all_nodes(&document.graph.nodes, &mut node);
         document.functions.iter().for_each(|function| all_nodes(&function.nodes, &mut node));
         for function in &document.functions {
             names.add(function.inputs.iter().chain(&function.outputs));
+            read.extend(function.outputs.iter().cloned());
         }
         let graph = &document.graph;
+        read.extend(graph.outputs.iter().map(|info| info.name.clone()));
         names.add(graph.defined().into_iter().chain(graph.inside()));
         let own = document.functions.iter().filter(|function| domain(&function.domain).is_empty());
         Converter {
@@ -153,6 +158,7 @@ impl Converter {
             as_nodes: ir < FREE_INITIALIZERS,
             histories: HashMap::new(),
             names,
+            read,
             functions: own.map(|function| function.name.clone()).collect(),
             refused: Vec::new(),
             count: 0,
@@ -276,7 +282,7 @@ impl Converter {
             let refused = || Error::unsupported("it was an experimental operator, which ONNX dropped in release 1.5");
             return if same { Ok(None) } else { Err(at(&node.op_type, version)(refused())) };
         }
-        let mut step = Step::new(node.clone(), known, &mut self.names, self.to);
+        let mut step = Step::new(node.clone(), known, &mut self.names, &self.read, self.to);
         let mut stays = true;
         let mut history = history(&mut self.histories, &node.op_type)?;
         while let Some(new) = history.iter().find(|new| new.since_version > version && new.since_version <= self.to) {

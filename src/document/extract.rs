@@ -111,14 +111,21 @@ impl Document {
         let declared: HashSet<&str> = kept_inputs.iter().chain(outputs).map(String::as_str).collect();
         let defined: HashSet<String> = graph.defined().into_iter().map(str::to_string).collect();
         graph.value_info.retain(|info| defined.contains(&info.name) && !declared.contains(info.name.as_str()));
-        graph.quantization_annotations.retain(|annotation| {
-            defined.contains(&annotation.tensor_name)
-                && annotation.parameters.iter().all(|p| defined.contains(&p.value))
-        });
+        graph.keep_annotations(&defined);
         // It tells of values that may be gone.
         content.other.remove(TRAINING_INFO);
         content.keep_used();
         Ok(unused)
+    }
+}
+
+impl Graph {
+    /// Drops the annotations of values, or with parameters, that are gone.
+    pub(super) fn keep_annotations(&mut self, defined: &HashSet<String>) {
+        self.quantization_annotations.retain(|annotation| {
+            defined.contains(&annotation.tensor_name)
+                && annotation.parameters.iter().all(|entry| defined.contains(&entry.value))
+        });
     }
 }
 
@@ -134,7 +141,7 @@ fn typed<'a>(list: impl IntoIterator<Item = &'a Part<ValueInfo>>) -> HashMap<&'a
 /// The number of the field `training_info` of a model.
 const TRAINING_INFO: u32 = 20;
 
-/// What the outputs need.
+/// What the outputs need, and what is annotated of it.
 pub(super) struct Needed {
     /// Whether each node is needed.
     pub(super) nodes: Vec<bool>,
@@ -152,10 +159,19 @@ impl Needed {
         let constants: HashSet<&str> = graph.initializers.iter().map(|tensor| tensor.name.as_str()).collect();
         let own: HashSet<&str> = graph.inputs.iter().map(|info| info.name.as_str()).collect();
         let cut: HashSet<&str> = inputs.unwrap_or_default().iter().map(String::as_str).collect();
+        let mut parameters: HashMap<&str, Vec<&str>> = HashMap::new();
+        for annotation in &graph.quantization_annotations {
+            let own = annotation.parameters.iter().map(|entry| entry.value.as_str());
+            parameters.entry(&annotation.tensor_name).or_default().extend(own.filter(|name| constants.contains(name)));
+        }
         let mut needed = Needed { nodes: vec![false; graph.nodes.len()], values: HashSet::new(), missing: Vec::new() };
         let mut open: Vec<&str> = outputs.iter().map(String::as_str).collect();
         while let Some(name) = open.pop() {
-            if !needed.values.insert(name.to_string()) || cut.contains(name) {
+            if !needed.values.insert(name.to_string()) {
+                continue;
+            }
+            open.extend(parameters.remove(name).into_iter().flatten());
+            if cut.contains(name) {
                 continue;
             }
             if own.contains(name) {

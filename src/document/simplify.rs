@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 pub(super) const ALL_CONSTANTS: i64 = 9;
 
 /// The first version of the format whose initializers need not be inputs.
-const FREE_INITIALIZERS: i64 = 4;
+pub(super) const FREE_INITIALIZERS: i64 = 4;
 
 impl Document {
     /// Puts constants in the place of nodes that give the same in every run, and drops Identity, nodes that no output
@@ -194,10 +194,7 @@ impl Graph {
         self.sparse_initializers.retain(|tensor| keeps(tensor.name()));
         let defined: HashSet<String> = self.defined().into_iter().map(str::to_string).collect();
         self.value_info.retain(|info| defined.contains(&info.name));
-        self.quantization_annotations.retain(|annotation| {
-            defined.contains(&annotation.tensor_name)
-                && annotation.parameters.iter().all(|p| defined.contains(&p.value))
-        });
+        self.keep_annotations(&defined);
         Ok(size(self) != before)
     }
 }

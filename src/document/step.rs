@@ -7,6 +7,7 @@ use crate::graph::{GraphDetails, NodeDetails, ValueDetails};
 use crate::tensor::Tensor;
 use crate::value::{Dim, Value};
 use half::f16;
+use std::collections::HashSet;
 
 use AttributeValue as V;
 
@@ -21,6 +22,8 @@ pub(super) struct Step<'a> {
     pub(super) node: Node,
     known: Option<(&'a NodeDetails, &'a GraphDetails)>,
     names: &'a mut Names,
+    /// What some node or output of the model reads.
+    read: &'a HashSet<String>,
     /// The opset that the model gets: further nodes have its form.
     to: i64,
     pub(super) beside: Beside,
@@ -48,9 +51,10 @@ impl<'a> Step<'a> {
         node: Node,
         known: Option<(&'a NodeDetails, &'a GraphDetails)>,
         names: &'a mut Names,
+        read: &'a HashSet<String>,
         to: i64,
     ) -> Step<'a> {
-        Step { node, known, names, to, beside: Beside::default(), was_upsample: false }
+        Step { node, known, names, read, to, beside: Beside::default(), was_upsample: false }
     }
 
     pub(super) fn remove(&mut self, name: &str) {
@@ -197,8 +201,13 @@ impl<'a> Step<'a> {
         }
     }
 
-    pub(super) fn has_outputs_after(&self, count: usize) -> bool {
-        self.node.outputs.iter().skip(count).any(|name| !name.is_empty())
+    /// Drops the outputs after so many, if nobody reads them. Returns whether that is so.
+    pub(super) fn drop_outputs_after(&mut self, count: usize) -> bool {
+        let unread = self.node.outputs.iter().skip(count).all(|name| !self.read.contains(name));
+        if unread {
+            self.node.outputs.truncate(count);
+        }
+        unread
     }
 
     /// Drops `is_test`, which must be true.

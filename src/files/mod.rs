@@ -26,6 +26,8 @@ pub(crate) struct LoadedModel {
     pub(crate) ir_version: i64,
     pub(crate) opsets: Vec<(String, i64)>,
     pub(crate) metadata: Vec<(String, String)>,
+    /// How many of them the format has fields for. They come first.
+    pub(crate) fields: usize,
     /// The name and the description of the graph.
     pub(crate) graph: [String; 2],
     /// For an inspection.

@@ -116,6 +116,12 @@ impl DraftNode {
         DraftNode { place, resolved, attributes, inputs, outputs, operator, bodies, open, note, known }
     }
 
+    /// The name of its operator, if the standard's implementation of the default domain runs it.
+    pub(super) fn standard(&self) -> Option<&str> {
+        let own = self.resolved.as_ref().is_some_and(|resolved| !resolved.is_custom());
+        (own && self.place.operator.domain.is_empty()).then_some(&*self.place.operator.name)
+    }
+
     /// The values that the node and its bodies read.
     pub(super) fn reads(&self) -> impl Iterator<Item = Id> {
         self.inputs.iter().flatten().chain(self.bodies.iter().flat_map(|body| &body.captured)).copied()

@@ -8,7 +8,7 @@ use super::order::{Order, sort};
 use super::passes::Fold;
 use super::types::{self, Types};
 use crate::error::{Error, Kind, Remedy, Result, quote};
-use crate::operator::{BodyFacts, Expansion, Inference, Made, Make, Resolver};
+use crate::operator::{BodyFacts, Expansion, Inference, Made, Make, Note, Resolver};
 use crate::value::Fact;
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -212,6 +212,13 @@ fn make(
     let types = checked?;
     let mut inference = Inference::new(view);
     let inferred = operator.infer(&mut inference).map(|()| inference.finish());
+    let listed = |(k, fact): (usize, &Fact)| match (schema.output(k), &fact.value_type) {
+        (Some(output), Some(known)) => output.types.contains(known),
+        _ => true,
+    };
+    if !inferred.iter().flatten().enumerate().all(listed) {
+        view.note(Note::OutputType);
+    }
     node.note = note.get();
     node.operator = Some(operator);
     Ok((types, inferred))
@@ -224,7 +231,9 @@ fn define_outputs(at: usize, node: &mut DraftNode, inferred: Facts, entries: &mu
     for (id, known) in node.outputs.iter().zip(&mut node.known) {
         let mut fact = inferred.next().unwrap_or_default();
         let Some(entry) = id.and_then(|id| entries.get_mut(id.at())) else { continue };
-        *known = known.take().or(fact.value_type.take());
+        if known.is_none() {
+            *known = fact.value_type.take();
+        }
         fact.value_type.clone_from(known);
         if let (Some(known), Some(declared)) = (&fact.value_type, &entry.declared)
             && known != declared

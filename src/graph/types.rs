@@ -31,17 +31,17 @@ fn arity(what: &str, formal: &[Parameter], given: impl ExactSizeIterator<Item = 
         return Err(wrong_count(what, formal, count));
     }
     for (k, parameter) in formal.iter().enumerate() {
-        let missing = match parameter.arity {
-            Arity::Optional => false,
-            Arity::One => !given.clone().nth(k).unwrap_or(false),
-            Arity::Variadic(least) => count.saturating_sub(k) < least || given.clone().skip(k).any(|there| !there),
+        let (least, most) = match parameter.arity {
+            Arity::Optional => continue,
+            Arity::One => (1, 1),
+            Arity::Variadic(least) => (least, usize::MAX),
         };
-        if missing && count < formal.len() {
+        if count < k + least {
             return Err(wrong_count(what, formal, count));
         }
-        if missing {
-            return Err(Error::model(format!("{what} {k}, {}, is left out, but required", quote(&parameter.name)))
-                .parameter(&parameter.name));
+        if let Some(blank) = given.clone().skip(k).take(most).position(|there| !there) {
+            let text = format!("{what} {}, {}, is left out, but required", k + blank, quote(&parameter.name));
+            return Err(Error::model(text).parameter(&parameter.name));
         }
     }
     Ok(())
@@ -104,4 +104,23 @@ pub(super) fn check(
 /// What errors call a type.
 pub(super) fn what(value_type: &ValueType) -> &'static str {
     if value_type.dtype().is_some() { "element type" } else { "type" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_arity;
+    use crate::registry::Registry;
+
+    /// What is missing at the end is a matter of the count, what is blank of its place.
+    #[test]
+    fn blank_inputs_are_named() {
+        let refused = |operator: &str, inputs: &[bool]| {
+            let resolved = Registry::default().resolve("", operator, 11).unwrap();
+            check_arity(&resolved.schema, inputs.iter().copied(), [true].into_iter()).unwrap_err().to_string()
+        };
+        assert_eq!(refused("Resize", &[true, false, true]), "input 1, \"roi\", is left out, but required");
+        assert_eq!(refused("Resize", &[true, true]), "2 inputs given: the operator has (X, roi, scales, sizes?)");
+        assert_eq!(refused("Concat", &[true, true, false]), "input 2, \"inputs\", is left out, but required");
+        assert_eq!(refused("Concat", &[]), "0 inputs given: the operator has (inputs...)");
+    }
 }

@@ -44,6 +44,8 @@ struct Loaded {
     ir_version: i64,
     opsets: Vec<(String, i64)>,
     metadata: Vec<(String, String)>,
+    /// How many of these have fields of their own.
+    fields: usize,
     /// The name and the description of the graph.
     texts: [String; 2],
     files: Vec<PathBuf>,
@@ -81,11 +83,22 @@ impl Model {
     }
 
     fn new(loaded: LoadedModel, graph: Graph, files: Vec<PathBuf>, options: &LoadOptions) -> Model {
-        let LoadedModel { ir_version, opsets, metadata, graph: texts, .. } = loaded;
+        let LoadedModel { ir_version, opsets, metadata, fields, graph: texts, .. } = loaded;
         let (idle, limits) = (Mutex::default(), options.limits.clone());
         let (threads, keep_packed) = (options.threads.unwrap_or(usize::MAX), options.keep_packed);
-        let loaded = Loaded { graph, ir_version, opsets, metadata, texts, files, threads, keep_packed, limits, idle };
-        Model(Arc::new(loaded))
+        Model(Arc::new(Loaded {
+            graph,
+            ir_version,
+            opsets,
+            metadata,
+            fields,
+            texts,
+            files,
+            threads,
+            keep_packed,
+            limits,
+            idle,
+        }))
     }
 
     /// The inputs, in the order of the model.
@@ -115,9 +128,15 @@ impl Model {
         &self.0.opsets
     }
 
-    /// The model's metadata: `producer_name`, `doc_string`, .. and its `metadata_props`.
+    /// The model's metadata: `producer_name`, `doc_string`, .. as far as they are set, then its
+    /// [`metadata_props`](Model::metadata_props).
     pub fn metadata(&self) -> &[(String, String)] {
         &self.0.metadata
+    }
+
+    /// The model's `metadata_props`, whose keys may be those of fields too.
+    pub fn metadata_props(&self) -> &[(String, String)] {
+        self.0.metadata.get(self.0.fields..).unwrap_or_default()
     }
 
     /// The name of the graph; empty if it has none.

@@ -45,7 +45,7 @@ pub(crate) fn load(
         return Err(Error::new(kind, format!("ir_version {ir_version}: allowed {first}..={last}")).value(ir_version));
     }
     let opsets = model_opsets(&proto.opset_import, ir_version, registry, files)?;
-    let metadata = metadata(&proto, files)?;
+    let (metadata, fields) = metadata(&proto, files)?;
     let graph = proto.graph.ok_or_else(|| Error::model("the model has no graph"))?;
     let texts = [text(&graph.name, files)?, text(&graph.doc_string, files)?];
     let functions = Functions::read(proto.functions, files)?;
@@ -71,14 +71,15 @@ pub(crate) fn load(
     loader.graph(graph, imports)?;
     let Loader { draft, functions, .. } = loader;
     let functions = if details { functions.into_infos(&files.budget)? } else { Vec::new() };
-    Ok(LoadedModel { draft, ir_version, opsets, metadata, graph: texts, functions })
+    Ok(LoadedModel { draft, ir_version, opsets, metadata, fields, graph: texts, functions })
 }
 
 pub(super) fn decoded<M: Message + Default>(bytes: Bytes) -> Result<M> {
     M::decode(bytes).map_err(|e| Error::model(format!("the file is not an ONNX model, or is cut short: {e}")))
 }
 
-fn metadata(proto: &shallow::Model, files: &ModelFiles) -> Result<Vec<(String, String)>> {
+/// What a model says of itself, and how much of it in fields of its own, which come first.
+fn metadata(proto: &shallow::Model, files: &ModelFiles) -> Result<(Vec<(String, String)>, usize)> {
     let version = proto.model_version.filter(|v| *v != 0).map(|v| v.to_string());
     let fields = [
         ("producer_name", &proto.producer_name),
@@ -94,7 +95,8 @@ fn metadata(proto: &shallow::Model, files: &ModelFiles) -> Result<Vec<(String, S
         files.budget.take(128 + (key.len() + value.len()) as u64)?;
         Ok((key.to_string(), value.to_string()))
     };
-    fields.chain(own).map(copied).collect()
+    let count = fields.clone().count();
+    Ok((fields.chain(own).map(copied).collect::<Result<_>>()?, count))
 }
 
 /// A text that was left encoded; empty if it is missing.

@@ -41,7 +41,7 @@ pub(crate) fn load(file: &[u8], path: Option<&Path>, registry: &Registry, files:
     let opsets = vec![(OPENVINO_DOMAIN.to_string(), i64::from(net.version))];
     let metadata = if net.name.is_empty() { Vec::new() } else { vec![("name".to_string(), net.name.clone())] };
     let graph = [net.name, String::new()];
-    Ok(LoadedModel { draft, ir_version: net.version.into(), opsets, metadata, graph, functions: vec![] })
+    Ok(LoadedModel { draft, ir_version: net.version.into(), opsets, metadata, fields: 0, graph, functions: vec![] })
 }
 
 struct Reader<'a> {

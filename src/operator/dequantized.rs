@@ -1,6 +1,5 @@
 //! Constants of small integers that products read in the place of the floats that DequantizeLinear makes of them.
 
-use super::Attribute;
 use crate::dtype::DType;
 use crate::tensor::Tensor;
 use kernels::gemm::{Bits, Blocked};
@@ -24,10 +23,10 @@ impl Dequantized {
     /// Fewer columns of a product don't fill what integers are packed in, nor do blocks of fewer rows.
     const LEAST: (usize, usize) = (16, 8);
 
-    /// What a DequantizeLinear node with these attributes and inputs gives in this type, as the second operand of a product,
-    /// if that can read integers: blocks go along the rows of its matrix, and lists have an element for each column.
+    /// What a DequantizeLinear node with this axis, block size and inputs gives in this type, as the second operand of a
+    /// product, if that can read integers: blocks go along the rows of its matrix, and lists have an element for each column.
     pub(crate) fn of(
-        attributes: &[(String, Attribute)],
+        [axis, block]: [i64; 2],
         [x, scales]: [&Tensor; 2],
         zeros: Option<&Tensor>,
         dtype: DType,
@@ -40,18 +39,9 @@ impl Dequantized {
             DType::Uint8 => (Bits::Eight, false),
             _ => return None,
         };
-        let integer = |name: &str, default: i64| {
-            let own = attributes.iter().find(|(own, _)| own == name);
-            match own.map_or(&Attribute::Int(default), |(_, value)| value) {
-                Attribute::Int(value) => Some(*value),
-                _ => None,
-            }
-        };
-        let (&[rows, columns], size) = (x.shape(), usize::try_from(integer("block_size", 0)?).ok()?) else {
-            return None;
-        };
+        let (&[rows, columns], size) = (x.shape(), usize::try_from(block).ok()?) else { return None };
         let (k, n, k_axis) = if turned { (columns, rows, 1) } else { (rows, columns, 0) };
-        let axis = match integer("axis", 1)? {
+        let axis = match axis {
             axis @ (0 | 1) => axis as usize,
             axis @ (-2 | -1) => (axis + 2) as usize,
             _ => return None,

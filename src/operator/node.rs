@@ -69,6 +69,8 @@ pub(crate) enum Note {
     NegativeAxis,
     /// `keepdims` is 0 beside a `split` that makes it ignored.
     Keepdims,
+    /// An output has a type that its version doesn't list, where no input and no attribute says that it has.
+    OutputType,
 }
 
 impl Note {
@@ -79,6 +81,9 @@ impl Note {
             }
             Note::Keepdims => {
                 "keepdims is ignored, as split is given (the departure split_to_sequence_keepdims obeys it)"
+            }
+            Note::OutputType => {
+                "an output has a type that the text of this version doesn't list: it is computed as later"
             }
         }
     }

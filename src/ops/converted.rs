@@ -5,15 +5,12 @@ use crate::error::Result;
 use crate::operator::Context;
 use crate::tensor::{NewTensor, Scratch, Shape, Tensor};
 use bytemuck::Pod;
-use kernels::convert::{Conversion, Direction, Rounding, convert};
+use kernels::convert::{Conversion, convert};
 use std::marker::PhantomData;
-
-/// To the nearest. The rest concerns no type of these.
-const NEAREST: Rounding = Rounding { saturate: false, direction: Direction::Up, clamp: false };
 
 /// Converts the elements of a tensor.
 pub(super) fn converted(tensor: &Tensor, to: DType, out: &mut [u8], context: &Context) -> Result<()> {
-    let work = Conversion { from: tensor.dtype().format(), to: to.format(), rounding: NEAREST };
+    let work = Conversion::plain(tensor.dtype().format(), to.format());
     Ok(convert(work, tensor.aligned_bytes(), out, context.resources())?)
 }
 
@@ -63,7 +60,7 @@ impl<'c, T: Element + Pod> Output<'c, T> {
 
     pub(super) fn finish(mut self) -> Result<Tensor> {
         if let Some(mut room) = self.room {
-            let work = Conversion { from: T::DTYPE.format(), to: self.dtype.format(), rounding: NEAREST };
+            let work = Conversion::plain(T::DTYPE.format(), self.dtype.format());
             let numbers = bytemuck::cast_slice::<T, u8>(room.elements_mut());
             convert(work, numbers, self.tensor.bytes_mut(), self.context.resources())?;
         }

@@ -163,14 +163,8 @@ impl Windows {
         self
     }
 
-    /// The sizes of the image that as many windows cover, as far as they are known: the attribute `output_padding` adds
-    /// to them.
-    pub(super) fn covered(&self, node: &Node<'_>, counts: &[Dim]) -> Result<Vec<Dim>> {
-        self.covered_by(&list(node, "output_padding", counts.len(), 0)?, counts)
-    }
-
-    /// As [`Windows::covered`], with what is added along each axis.
-    pub(super) fn covered_by(&self, more: &[i64], counts: &[Dim]) -> Result<Vec<Dim>> {
+    /// The sizes of the image that as many windows cover, as far as they are known, with what is added along each axis.
+    pub(super) fn covered(&self, more: &[i64], counts: &[Dim]) -> Result<Vec<Dim>> {
         let size = |((along, count), more): ((&Along, &Dim), &i64)| {
             Formula::of(count).and_then(|count| along.covered(&count, *more)).map_or(Dim::Unknown, |size| size.dim())
         };
@@ -306,11 +300,6 @@ impl Numbers {
             }
         }
     }
-}
-
-/// An attribute with a number for each of `count` places, which must be at least `least`: if it isn't given, all are that.
-pub(super) fn list(node: &Node<'_>, name: &'static str, count: usize, least: i64) -> Result<SmallVec<[i64; 6]>> {
-    Numbers::of(node, name, least)?.each(count)
 }
 
 fn at(list: &[i64], k: usize) -> i64 {

@@ -4,7 +4,7 @@ use crate::bodies::body;
 use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::proto::tensor_shape_proto::dimension::Value as Dimension;
 use crate::common::proto::{AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, type_proto};
-use crate::common::{attribute, initializer, int, ints, node, run_one_with, value};
+use crate::common::{attribute, initializer, int, ints, node, run_one_with, tensor, value};
 use crate::{TRAINING, first_node, good, good_feeds, good_output, gradient, graph_of, import, load, load_with, named};
 use onnxref::operator::{Call, Operator, Values};
 use onnxref::{Compatibility, DType, Dim, Kind, Limits, LoadOptions, Model, Remedy, Result, Tensor};
@@ -250,6 +250,21 @@ fn negative_axes_of_old_versions_are_noted() {
     // With a fault too.
     graph_of(&mut model).node.push(node("Identity", &["nothing"], &["f"], vec![]));
     assert_eq!(Model::options().inspect_bytes(model.encode_to_vec()).unwrap().notes, notes);
+}
+
+/// No input says that Constant-1 gives integers, which its text doesn't list.
+#[test]
+fn output_types_of_later_versions_are_noted() {
+    let mut model = good();
+    model.opset_import = vec![import("", 8)];
+    let constant = |name, value: Tensor| named(name, node("Constant", &[], &[name], vec![tensor("value", &value)]));
+    let values = [Tensor::scalar(1.5f32), Tensor::scalar(7i64), Tensor::scalar(true)];
+    graph_of(&mut model).node.extend(["float", "whole", "truth"].iter().zip(values).map(|(name, v)| constant(name, v)));
+    let note = "node \"whole\" (Constant-1): an output has a type that the text of this version doesn't list: it is \
+                computed as later (2 nodes)";
+    assert_eq!(load(&model).unwrap().report(), [note]);
+    model.opset_import = vec![import("", 9)];
+    assert_eq!(load(&model).unwrap().report(), [""; 0]);
 }
 
 #[test]

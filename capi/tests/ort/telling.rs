@@ -22,7 +22,7 @@ fn what_a_model_says() -> Result<()> {
     model.domain = Some("a.domain".into());
     model.model_version = Some(7);
     model.doc_string = Some("what the model does".into());
-    model.metadata_props = vec![entry("author", "somebody"), entry("producer_name", "another")];
+    model.metadata_props = vec![entry("producer_version", "another"), entry("author", "somebody")];
     let session = session(&model.encode_to_vec())?;
     let found = session.metadata()?;
     assert_eq!(found.producer().as_deref(), Some("a producer"));
@@ -31,9 +31,9 @@ fn what_a_model_says() -> Result<()> {
     assert_eq!(found.description().as_deref(), Some("what the model does"));
     assert_eq!(found.graph_description().as_deref(), Some("what the graph does"));
     assert_eq!(found.version(), Some(7));
-    assert_eq!(found.custom_keys()?, ["author", "producer_name"]);
+    assert_eq!(found.custom_keys()?, ["producer_version", "author"]);
     assert_eq!(found.custom("author").as_deref(), Some("somebody"));
-    assert_eq!(found.custom("producer_name").as_deref(), Some("another"));
+    assert_eq!(found.custom("producer_version").as_deref(), Some("another"));
     // An input with an initializer needn't be fed.
     assert_eq!(session.inputs().len(), 1);
     assert_eq!(session.inputs()[0].dtype().to_string(), "Tensor<f32>(batch, 2, dyn)");

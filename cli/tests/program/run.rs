@@ -1,6 +1,6 @@
 //! `onnxref run`, as a user calls it.
 
-use crate::common::{Bench, Ran, bytes, check, data, feed, gather, model, node, number, onnxref, png};
+use crate::common::{Bench, Ran, bytes, check, data, feed, gather, graph, model, node, number, onnxref, png, several};
 use onnxref::{DType, Tensor};
 use std::fs;
 
@@ -444,4 +444,17 @@ fn flags_of_random_values_that_cannot_be_followed() {
     assert_eq!(notes.code, Some(0));
     let note = r#"note: dimension 0 of input "x" is 1: --set d\u{1b}[31m=SIZE changes it"#;
     assert_eq!(notes.err.lines().next(), Some(note));
+}
+
+#[test]
+fn an_output_that_is_listed_twice() {
+    let graph = graph(&[several("Neg", &["x"], &["y"], &[])], &[("x", DType::Float)], &["y", "y"]);
+    let bench = Bench::new(&[number(1, 8), bytes(7, &graph), bytes(8, &number(2, 13))].concat());
+    let run = |more: &[&str]| bench.run(&[&["-i", "x=[2]"][..], more].concat());
+    let json = "{\"outputs\":{\"y\":{\"dtype\":\"float32\",\"shape\":[1],\"values\":[-2.0]}}}\n";
+    check(run(&["--json"]), 0, json, "");
+    for to in [feed("y", bench.path("y.npy")), bench.text("y.npz")] {
+        check(run(&["-o", &to]), 0, "", "");
+        assert_eq!(run(&["--expect", &to]).code, Some(0));
+    }
 }

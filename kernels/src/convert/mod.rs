@@ -32,6 +32,13 @@ pub struct Conversion {
     pub rounding: Rounding,
 }
 
+impl Conversion {
+    /// To a type of more than 8 bits, or of which it holds the numbers: to the nearest, without more to be said.
+    pub const fn plain(from: Format, to: Format) -> Conversion {
+        Conversion { from, to, rounding: Rounding { saturate: false, direction: Direction::Up, clamp: false } }
+    }
+}
+
 /// Converts elements to as many in `out`. Both are aligned for their types.
 pub fn convert(work: Conversion, elements: &[u8], out: &mut [u8], resources: Resources<'_>) -> Result<(), Stopped> {
     let (from, to) = (work.from.size(), work.to.size());

@@ -3,11 +3,10 @@
 use crate::cpu::for_each_level;
 use crate::format::Format;
 use crate::functions::Real;
-use crate::half::Half;
+use crate::half::{Half, odd};
 use crate::number::Int;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use half::{bf16, f16};
-use std::cmp::Ordering;
 
 /// Computes a row from rows of `N` operands. They have equal lengths.
 pub type Row<F, const N: usize> = fn(&F, [&[u8]; N], &mut [u8]);
@@ -186,8 +185,8 @@ pub fn of_f64(to: Format, input: &[u8], out: &mut [u8]) {
     match to {
         Format::Single => each(input, cast_slice_mut(out), |[x]| x as f32),
         Format::Double => each(input, cast_slice_mut(out), |[x]| x),
-        Format::Half(Half::F16) => each(input, cast_slice_mut(out), |[x]| f16::from_f32(to_odd(x))),
-        Format::Half(Half::Bf16) => each(input, cast_slice_mut(out), |[x]| bf16::from_f32(to_odd(x))),
+        Format::Half(Half::F16) => each(input, cast_slice_mut(out), |[x]| f16::from_f32(odd(x))),
+        Format::Half(Half::Bf16) => each(input, cast_slice_mut(out), |[x]| bf16::from_f32(odd(x))),
         _ => {}
     }
 }
@@ -213,17 +212,6 @@ pub fn rounded_row<const N: usize, const M: usize>(
             *result = f(at(&wide.each_ref().map(|wide| wide.as_slice()), i)).get(k).copied().unwrap_or(f64::NAN);
         }
         of_f64(to, cast_slice(results.get(..count).unwrap_or(&[])), out);
-    }
-}
-
-/// An inexact number is rounded to the neighbour with an odd last bit, so that rounding again to fewer bits is right.
-fn to_odd(x: f64) -> f32 {
-    let y = x as f32;
-    let (bits, back) = (y.to_bits(), f64::from(y));
-    match back.abs().partial_cmp(&x.abs()) {
-        Some(Ordering::Less) => f32::from_bits(bits | 1),
-        Some(Ordering::Greater) => f32::from_bits((bits - 1) | 1),
-        _ => y,
     }
 }
 

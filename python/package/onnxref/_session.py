@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -36,10 +37,6 @@ class NodeArg:
     shape: list[int | str | None] | None
     #: Whether it may be omitted, because it has an initializer.
     optional: bool = False
-
-
-#: The metadata that the format has fields for. They come first.
-_FIELDS = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
 
 
 @dataclass(frozen=True)
@@ -217,16 +214,15 @@ class InferenceSession:
     @property
     def metadata(self) -> dict[str, str]:
         """The model's metadata: what its author set of "producer_name", .., and its own properties."""
-        return dict(self._session.metadata())
+        fields, own = self._session.metadata()
+        return dict(fields + own)
 
     def get_modelmeta(self) -> ModelMetadata:
         """The model's metadata, as onnxruntime has it."""
-        fields = {name: "" for name in _FIELDS}
-        own: dict[str, str] = {}
-        for name, value in self._session.metadata():
-            (fields if name in _FIELDS and not own else own)[name] = value
+        entries, own = self._session.metadata()
+        fields = defaultdict(str, entries)
         version = int(fields["model_version"] or 0)
-        return ModelMetadata(fields["producer_name"], fields["domain"], fields["doc_string"], version, own)
+        return ModelMetadata(fields["producer_name"], fields["domain"], fields["doc_string"], version, dict(own))
 
     @property
     def notes(self) -> list[str]:

@@ -34,7 +34,7 @@ const PATTERNS: &[&str] = weighed![
 /// stay near the processor. Queries, keys and values are read where they are before nodes turn, repeat or multiply them, and
 /// outputs are written where they are turned to.
 pub(super) fn attention(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
-    let is = |node: &DraftNode, name: &str| *node.place.operator.name == *name;
+    let is = |node: &DraftNode, name: &str| node.standard() == Some(name);
     if !draft.nodes.iter().any(|node| is(node, "Softmax")) {
         return Ok(());
     }
@@ -62,7 +62,7 @@ fn fusion(found: Found, draft: &Draft, readers: &Readers) -> Option<Fusion> {
     let last = nodes().next_back()?;
     let Some(Made::Product(product)) = &last.operator else { return None };
     let made = |node: &DraftNode| node.operator.as_ref().is_some_and(|made| made.plain().is_some());
-    let mut softmax = nodes().filter(|node| *node.place.operator.name == *"Softmax");
+    let mut softmax = nodes().filter(|node| node.standard() == Some("Softmax"));
     let value = |name| found.value(name);
     let queries = fact(value("q")?, draft)?;
     let dtype = dtype(value("q")?, draft).filter(|dtype| matches!(dtype, DType::Float | DType::Double))?;

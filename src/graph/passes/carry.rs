@@ -33,7 +33,7 @@ fn picks(node: &DraftNode) -> bool {
     let since = node.resolved.as_ref().is_some_and(|resolved| resolved.schema.since_version >= 12);
     let (Some(kernel), Some(pads)) = (ints("kernel_shape"), ints("pads")) else { return false };
     let sees = || pads.iter().zip(kernel.iter().chain(kernel)).all(|(pad, size)| pad < size);
-    *node.place.operator.name == *"MaxPool" && since && node.attributes.iter().all(plain) && sees()
+    node.standard() == Some("MaxPool") && since && node.attributes.iter().all(plain) && sees()
 }
 
 /// Integers of which a DequantizeLinear node makes floats.
@@ -76,9 +76,8 @@ pub(super) fn carry(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> 
         let (Some(Some(input)), [Some(output)]) = (node.inputs.first().copied(), &*node.outputs) else { continue };
         let (output, pools) = (*output, matches!(node.operator, Some(Made::Blockwise(_))) && picks(node));
         let is_plain = (matches!(node.operator, Some(Made::Plain(_))) || pools) && !node.open;
-        let own = node.resolved.as_ref().is_some_and(|resolved| !resolved.is_custom());
         let label = node.place.operator.clone();
-        if !is_plain || !own || !label.domain.is_empty() {
+        if !is_plain || node.standard().is_none() {
             continue;
         }
         if *label.name == *"DequantizeLinear" {

@@ -94,7 +94,7 @@ fn gelus(draft: &Draft, readers: &Readers) -> Result<Vec<Gelu>> {
         ("Mul(x, Mul(Add(Erf(Mul(x, c)), 1), 0.5))", Scaled::Times, Halved::Sum),
         ("Mul(Mul(x, 0.5), Add(Erf(Mul(x, c)), 1))", Scaled::Times, Halved::X),
     ];
-    if !draft.nodes.iter().any(|node| *node.place.operator.name == *"Erf") {
+    if !draft.nodes.iter().any(|node| node.standard() == Some("Erf")) {
         return Ok(Vec::new());
     }
     let mut patterns = Vec::with_capacity(FORMS.len());

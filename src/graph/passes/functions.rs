@@ -128,13 +128,10 @@ fn function(last: usize, draft: &Draft, readers: &Readers, taken: &[bool]) -> Op
 /// What the node at a place does in a function, if it may be one of its nodes.
 fn does(at: usize, draft: &Draft) -> Option<Does> {
     let node = draft.nodes.get(at).filter(|node| !node.open && node.operator.is_some())?;
-    let operator = &node.place.operator;
-    if operator.domain.is_empty() && node.resolved.as_ref().is_some_and(|resolved| !resolved.is_custom()) {
-        match (operator.name.as_ref(), &*node.inputs) {
-            ("IsNaN", [Some(_)]) => return Some(Does::IsNan),
-            ("Where", [Some(_), Some(_), Some(_)]) => return Some(Does::Choose),
-            _ => {}
-        }
+    match (node.standard(), &*node.inputs) {
+        (Some("IsNaN"), [Some(_)]) => return Some(Does::IsNan),
+        (Some("Where"), [Some(_), Some(_), Some(_)]) => return Some(Does::Choose),
+        _ => {}
     }
     if let Some(Made::Rowwise(operator)) = &node.operator {
         let [Some(output)] = *node.outputs else { return None };

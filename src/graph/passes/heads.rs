@@ -56,9 +56,7 @@ impl Walk<'_> {
         let at = self.readers.producer(id).filter(|_| self.readers.count(id) == 1)?;
         let node = self.draft.nodes.get(at)?;
         let plain = matches!(node.operator, Some(Made::Plain(_) | Made::Rowwise(_))) && !node.open && aligns_last(node);
-        let own = node.resolved.as_ref().is_some_and(|resolved| !resolved.is_custom());
-        let is_default = node.place.operator.domain.is_empty();
-        (plain && own && is_default && node.outputs.len() == 1).then_some((at, node))
+        (plain && node.standard().is_some() && node.outputs.len() == 1).then_some((at, node))
     }
 
     fn dims(&self, id: Id) -> Option<&[Dim]> {
@@ -71,7 +69,7 @@ impl Walk<'_> {
     }
 
     fn multiplied(&self, id: Id) -> Option<Multiplied> {
-        let (at, node) = self.maker(id).filter(|(_, node)| *node.place.operator.name == *"Mul")?;
+        let (at, node) = self.maker(id).filter(|(_, node)| node.standard() == Some("Mul"))?;
         let [Some(a), Some(b)] = *node.inputs else { return None };
         let number = |id: Id| {
             let one = constant(id, self.draft).filter(|one| one.len() == 1)?;
@@ -94,9 +92,9 @@ impl Walk<'_> {
     /// Where the matrices of a value are, as far from it as they are found. Heads are repeated if `repeated` says so.
     pub(super) fn heads(&self, id: Id, repeated: bool) -> Held {
         let (mut ids, mut nodes): (SmallVec<[Id; 8]>, Nodes) = (smallvec![id], Nodes::new());
-        let moves = |node: &DraftNode| match &*node.place.operator.name {
-            "Transpose" | "Reshape" | "Squeeze" | "Unsqueeze" => true,
-            "Expand" => repeated,
+        let moves = |node: &DraftNode| match node.standard() {
+            Some("Transpose" | "Reshape" | "Squeeze" | "Unsqueeze") => true,
+            Some("Expand") => repeated,
             _ => false,
         };
         while nodes.len() < MOST
@@ -109,10 +107,7 @@ impl Walk<'_> {
         let heads = |count: usize| {
             let (of, nodes) = (*ids.get(count)?, nodes.get(..count)?);
             let turns = |at: &usize| {
-                self.draft
-                    .nodes
-                    .get(*at)
-                    .is_some_and(|node| matches!(&*node.place.operator.name, "Transpose" | "Expand"))
+                self.draft.nodes.get(*at).is_some_and(|node| matches!(node.standard(), Some("Transpose" | "Expand")))
             };
             // What isn't moved need not be found elsewhere.
             nodes.iter().find(|at| turns(at))?;
@@ -155,11 +150,10 @@ impl Walk<'_> {
     /// The node that puts the heads of each query side by side, if it alone reads a value.
     pub(super) fn turned(&self, id: Id) -> Option<usize> {
         let at = self.readers.only_reader(id)?;
-        let node = self.draft.nodes.get(at).filter(|node| *node.place.operator.name == *"Transpose")?;
-        let own = node.inputs.first() == Some(&Some(id)) && node.place.operator.domain.is_empty();
+        let node = self.draft.nodes.get(at).filter(|node| node.standard() == Some("Transpose"))?;
+        let own = node.inputs.first() == Some(&Some(id));
         let plain = node.operator.as_ref().is_some_and(|made| made.plain().is_some()) && !node.open;
-        let custom = node.resolved.as_ref().is_none_or(|resolved| resolved.is_custom());
-        (own && plain && !custom && order(node, self.dims(id)?.len())? == [0, 2, 1, 3]).then_some(at)
+        (own && plain && order(node, self.dims(id)?.len())? == [0, 2, 1, 3]).then_some(at)
     }
 }
 
@@ -177,7 +171,7 @@ fn order(node: &DraftNode, rank: usize) -> Option<Vec<usize>> {
 
 /// The parts of the output of a node, which has these dimensions, of those of its input.
 fn moved(parts: Parts, node: &DraftNode, dims: &[Dim]) -> Option<Parts> {
-    if *node.place.operator.name == *"Transpose" {
+    if node.standard() == Some("Transpose") {
         return order(node, parts.len())?.iter().map(|axis| parts.get(*axis).cloned()).collect();
     }
     // Sizes that aren't known may be others in a run than names say.
@@ -185,7 +179,7 @@ fn moved(parts: Parts, node: &DraftNode, dims: &[Dim]) -> Option<Parts> {
     if !dims.iter().chain(parts.iter().flatten().map(|part| &part.dim)).all(fixed) {
         return None;
     }
-    if *node.place.operator.name == *"Expand" {
+    if node.standard() == Some("Expand") {
         let repeat = |(parts, dim): (&SmallVec<[Part; 2]>, &Dim)| match &**parts {
             [] if *dim != Dim::Fixed(1) => Some(smallvec![Part { dim: dim.clone(), axis: None }]),
             [Part { dim: own, .. }] if own != dim => None,

@@ -117,7 +117,7 @@ impl Of<'_> {
     /// The step that a node ends, if there is one.
     fn step(&self, at: usize) -> Option<Step> {
         let node = self.draft.nodes.get(at)?;
-        if *node.place.operator.name == *"Concat" {
+        if node.standard() == Some("Concat") {
             return self.turn(at);
         }
         let does = self.does(node)?;

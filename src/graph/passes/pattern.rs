@@ -84,15 +84,8 @@ impl Pattern {
 
     fn node(&self, at: usize, mut found: Found, draft: &Draft, readers: &Readers) -> Option<Found> {
         let (Pattern::Node { operator, inputs }, node) = (self, draft.nodes.get(at)?) else { return None };
-        let label = &node.place.operator;
-        let own = node.resolved.as_ref().is_some_and(|resolved| !resolved.is_custom());
-        if *label.name != **operator
-            || !label.domain.is_empty()
-            || !own
-            || node.open
-            || !aligns_last(node)
-            || node.inputs.len() != inputs.len()
-        {
+        let other = node.standard() != Some(*operator) || node.inputs.len() != inputs.len();
+        if other || node.open || !aligns_last(node) {
             return None;
         }
         found.nodes.push(at);

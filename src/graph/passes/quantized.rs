@@ -101,14 +101,8 @@ impl Scaling<'_> {
 /// The scales of the node at a place, if it is an operator of the standard that has them, and they are normal numbers.
 pub(super) fn scaling<'a>(name: &str, at: usize, draft: &'a Draft) -> Option<Scaling<'a>> {
     let node = draft.nodes.get(at)?;
-    let own = node.resolved.as_ref().is_some_and(|resolved| !resolved.is_custom());
     let known = |(name, _): &(String, _)| matches!(name.as_str(), "axis" | "saturate");
-    if *node.place.operator.name != *name
-        || !node.place.operator.domain.is_empty()
-        || !own
-        || node.open
-        || !node.attributes.iter().all(known)
-    {
+    if node.standard() != Some(name) || node.open || !node.attributes.iter().all(known) {
         return None;
     }
     let [Some(x), Some(scale), zero @ ..] = &*node.inputs else { return None };
@@ -160,7 +154,7 @@ fn last<'a>(at: usize, draft: &'a Draft, readers: &Readers, without_relu: bool) 
     // What is below 0 becomes the least integer in any case.
     let least = if scaling.dtype == DType::Int8 { 0x80 } else { 0 };
     if without_relu
-        && *node.place.operator.name == *"Relu"
+        && node.standard() == Some("Relu")
         && zero_point.bytes() == [least]
         && let Some(earlier) = before(node.inputs.first().copied().flatten()?, draft, readers)
     {
@@ -217,9 +211,9 @@ fn rows_before(last: Last<'_>, draft: &Draft, readers: &Readers) -> Option<Row> 
             None => return None,
         }
     }
-    let pair = match &*node.place.operator.name {
-        "Add" => Some(Pair::Add),
-        "Mul" => Some(Pair::Mul),
+    let pair = match node.standard() {
+        Some("Add") => Some(Pair::Add),
+        Some("Mul") => Some(Pair::Mul),
         _ => None,
     };
     let rows = ByteRows::new(operator.clone(), scales, last.single()?, pair);
@@ -240,7 +234,7 @@ fn mean(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
 fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option<ByteNodes> {
     let Last { scaling: last, zero_point, mut after, mut main, mut node } = last(at, draft, readers, true)?;
     let mut row = None;
-    if *node.place.operator.name == *"Add"
+    if node.standard() == Some("Add")
         && aligns_last(node)
         && let [Some(one), Some(other)] = *node.inputs
     {
@@ -250,8 +244,7 @@ fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option
         (main, node) = before(sums, draft, readers)?;
     }
     let Some(Made::Product(made)) = &node.operator else { return None };
-    let (is_conv, is_turned) =
-        (*node.place.operator.name == *"Conv", integer("transB", node).is_some_and(|set| set != 0));
+    let (is_conv, is_turned) = (node.standard() == Some("Conv"), integer("transB", node).is_some_and(|set| set != 0));
     if are_met && !integers_pay() {
         return None;
     }

@@ -24,7 +24,7 @@ enum Reader {
 
 impl Operands {
     pub(super) fn of(draft: &Draft) -> Operands {
-        let dequantized = draft.nodes.iter().filter(|node| is("DequantizeLinear", node));
+        let dequantized = draft.nodes.iter().filter(|node| node.standard() == Some("DequantizeLinear"));
         let mut values: Vec<(usize, Reader)> = dequantized
             .filter_map(|node| node.outputs.first().copied().flatten())
             .map(|id| (id.at(), Reader::Nobody))
@@ -81,25 +81,19 @@ fn reads_integers(at: usize, draft: &Draft, readers: &Readers) -> Option<(Made, 
     let (Some(Made::Product(product)), Some(turned)) = (&node.operator, turned(node)) else { return None };
     let source = draft.nodes.get(readers.producer(node.inputs.get(1).copied().flatten()?)?)?;
     // What was computed at load is as good.
-    if source.operator.is_none() || !is("DequantizeLinear", source) {
+    if source.operator.is_none() || source.standard() != Some("DequantizeLinear") {
         return None;
     }
     let product = product.of_integers(dequantized(source, &draft.entries, turned)?)?;
     Some((Made::Product(product), source.inputs.first().copied().flatten()?))
 }
 
-/// Whether a node is an operator of the standard.
-fn is(name: &str, node: &DraftNode) -> bool {
-    let own = node.resolved.as_ref().is_some_and(|resolved| !resolved.is_custom());
-    own && *node.place.operator.name == *name && node.place.operator.domain.is_empty()
-}
-
 /// Whether a node transposes its second operand, if it is a product of matrices.
 fn turned(node: &DraftNode) -> Option<bool> {
-    match () {
-        () if is("MatMul", node) => Some(false),
-        () if is("Gemm", node) => Some(integer("transB", node).is_some_and(|set| set != 0)),
-        () => None,
+    match node.standard()? {
+        "MatMul" => Some(false),
+        "Gemm" => Some(integer("transB", node).is_some_and(|set| set != 0)),
+        _ => None,
     }
 }
 
@@ -115,7 +109,8 @@ fn dequantized(node: &DraftNode, entries: &[Entry], turned: bool) -> Option<Dequ
     if node.open {
         return None;
     }
-    Dequantized::of(&node.attributes, [constant(*x)?, constant(*scales)?], zeros, dtype, turned)
+    let places = [integer("axis", node).unwrap_or(1), integer("block_size", node).unwrap_or(0)];
+    Dequantized::of(places, [constant(*x)?, constant(*scales)?], zeros, dtype, turned)
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ impl ConvTranspose {
         }
         match self.shape(places.len())? {
             Some(shape) => Ok(shape),
-            None => windows.covered_by(&more, places),
+            None => windows.covered(&more, places),
         }
     }
 

@@ -2,7 +2,7 @@
 //! <https://onnx.ai/onnx/operators/onnx__NonZero.html>
 
 use crate::ops::prelude::*;
-use kernels::convert::{Conversion, Direction, Rounding, convert};
+use kernels::convert::{Conversion, convert};
 
 pub(super) const NON_ZERO: Implementation =
     Implementation { domain: "", name: "NonZero", versions: &[9, 13], make: Make::Run(|_| Ok(Box::new(NonZero))) };
@@ -79,14 +79,8 @@ fn truths<'a>(call: &Call<'_>, x: &Tensor, room: &'a mut [u8]) -> Result<&'a [u8
         DType::Complex128 => (DType::Double, 2),
         other => (other, 1),
     };
-    let rounding = Rounding { saturate: true, direction: Direction::Nearest, clamp: false };
     let truths = room.get_mut(..parts * x.len()).unwrap_or(&mut []);
-    convert(
-        Conversion { from: from.format(), to: Format::Bool, rounding },
-        x.aligned_bytes(),
-        truths,
-        call.resources(),
-    )?;
+    convert(Conversion::plain(from.format(), Format::Bool), x.aligned_bytes(), truths, call.resources())?;
     if parts == 2 {
         let mut lookout = call.lookout();
         for k in 0..x.len() {

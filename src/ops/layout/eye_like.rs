@@ -2,7 +2,7 @@
 //! <https://onnx.ai/onnx/operators/onnx__EyeLike.html>
 
 use crate::ops::prelude::*;
-use kernels::convert::{Conversion, Direction, Rounding, convert};
+use kernels::convert::{Conversion, convert};
 
 pub(super) const EYE_LIKE: Implementation =
     Implementation { domain: "", name: "EyeLike", versions: &[9, 22], make: Make::Run(load) };
@@ -31,8 +31,7 @@ impl Operator for EyeLike {
         let size = dtype.size();
         let mut one = [0u64];
         let one = bytemuck::cast_slice_mut(&mut one).get_mut(..size).unwrap_or(&mut []);
-        let rounding = Rounding { saturate: true, direction: Direction::Nearest, clamp: false };
-        convert(Conversion { from: Format::Bool, to: dtype.format(), rounding }, &[1], one, call.resources())?;
+        convert(Conversion::plain(Format::Bool, dtype.format()), &[1], one, call.resources())?;
         let mut output = call.output_of(dtype, shape_of([input.shape()]))?;
         kernels::pieces(
             output.bytes_mut(),

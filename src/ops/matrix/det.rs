@@ -2,7 +2,6 @@
 //! <https://onnx.ai/onnx/operators/onnx__Det.html>
 
 use crate::ops::prelude::*;
-use kernels::convert::{Conversion, Direction, Rounding, convert};
 use kernels::determinant::eliminate;
 use std::fmt::Display;
 
@@ -26,9 +25,7 @@ impl Operator for Det {
         let mut output = call.output_of(x.dtype(), Shape::from_slice(batch))?;
         call.charge((x.len() as u64).saturating_mul(size as u64))?;
         let mut room = call.scratch::<f64>(x.len())?;
-        let rounding = Rounding { saturate: false, direction: Direction::Up, clamp: false };
-        let work = Conversion { from: x.dtype().format(), to: Format::Double, rounding };
-        convert(work, x.aligned_bytes(), cast_slice_mut(room.elements_mut::<f64>()), call.resources())?;
+        converted(x, DType::Double, cast_slice_mut(room.elements_mut::<f64>()), call.context())?;
         eliminate(room.elements_mut(), size, call.resources())?;
         let matrices: &[f64] = room.elements_mut();
         let mut lookout = call.lookout();

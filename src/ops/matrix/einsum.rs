@@ -3,7 +3,6 @@
 
 use super::contraction::{Label, Multiplied, Term, product};
 use crate::ops::prelude::*;
-use kernels::convert::{Conversion, Direction, Rounding, convert};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
@@ -216,7 +215,7 @@ impl Operator for Einsum {
             DType::Int8 | DType::Int16 | DType::Uint8 | DType::Uint16 => DType::Int32,
             other => other,
         };
-        let tensors = inputs.into_iter().map(|input| converted(call, input, wide)).collect::<Result<Vec<_>>>()?;
+        let tensors = inputs.into_iter().map(|input| of_type(call, input, wide)).collect::<Result<Vec<_>>>()?;
         let ellipsis = of(&Index::Ellipsis).len();
         let multiplied = |a: &Tensor, b: Option<&Tensor>, sizes| match wide {
             DType::Float => product::<f32>(call, 1.0, a, b, sizes),
@@ -228,7 +227,7 @@ impl Operator for Einsum {
             other => Err(Error::bug(&format!("a sum of products of {other}"))),
         };
         let sum = self.contract(call, tensors, ellipsis, &multiplied)?;
-        Ok(converted(call, sum, dtype)?.reshaped(shape)?.into())
+        Ok(of_type(call, sum, dtype)?.reshaped(shape)?.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
@@ -244,16 +243,14 @@ impl Operator for Einsum {
 }
 
 /// The elements in another type.
-fn converted(call: &Call<'_>, tensor: Tensor, to: DType) -> Result<Tensor> {
+fn of_type(call: &Call<'_>, tensor: Tensor, to: DType) -> Result<Tensor> {
     if tensor.dtype() == to {
         return Ok(tensor);
     }
     call.charge(tensor.len() as u64)?;
     let (shape, len) = (Shape::from_slice(tensor.shape()), tensor.len().saturating_mul(to.size()));
     let mut new = NewTensor::new(to, shape, len, None, &call.context().memory)?;
-    let rounding = Rounding { saturate: false, direction: Direction::Up, clamp: false };
-    let work = Conversion { from: tensor.dtype().format(), to: to.format(), rounding };
-    convert(work, tensor.aligned_bytes(), new.bytes_mut(), call.resources())?;
+    converted(&tensor, to, new.bytes_mut(), call.context())?;
     Ok(new.finish())
 }
 

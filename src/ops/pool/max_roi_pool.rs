@@ -21,7 +21,7 @@ struct MaxRoiPool {
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let cells = windows::list(node, "pooled_shape", 2, 1)?;
+    let cells = windows::Numbers::of(node, "pooled_shape", 1)?.each(2)?;
     let size = |k: usize| cells.get(k).and_then(|size| usize::try_from(*size).ok()).unwrap_or(usize::MAX);
     Ok(Box::new(MaxRoiPool { cells: [size(0), size(1)], scale: node.float("spatial_scale")?.into() }))
 }

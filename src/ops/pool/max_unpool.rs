@@ -35,7 +35,7 @@ impl MaxUnpool {
         let windows = self.attributes.windows(&self.attributes.kernel(image.len())?)?;
         let windows = if facts.input(2).is_some() { windows.without_padding() } else { windows };
         let (outer, image) = same.split_at(2);
-        let covered = [outer, &*windows.covered(facts, image)?].concat();
+        let covered = [outer, &*windows.covered(&vec![0; image.len()], image)?].concat();
         let output = match shape {
             Some(shape) if shape.len() != rank => {
                 let text =

@@ -3,7 +3,6 @@
 
 use super::with_samples;
 use crate::ops::prelude::*;
-use kernels::convert::{Conversion, Direction, Rounding, convert};
 use kernels::resample::{Filter, Grid, Padding, Sample, sample, sample_nearest};
 
 pub(super) const GRID_SAMPLE: Implementation =
@@ -92,9 +91,7 @@ impl Operator for GridSample {
         call.charge((elements as u64).saturating_mul(taps.saturating_pow(sizes.len() as u32)))?;
         call.charge(grid.len() as u64)?;
         let mut room = call.scratch::<f64>(grid.len())?;
-        let rounding = Rounding { saturate: false, direction: Direction::Nearest, clamp: false };
-        let conversion = Conversion { from: grid.dtype().format(), to: Format::Double, rounding };
-        convert(conversion, grid.aligned_bytes(), cast_slice_mut(room.elements_mut::<f64>()), call.resources())?;
+        converted(grid, DType::Double, cast_slice_mut(room.elements_mut::<f64>()), call.context())?;
         let count = kernels::volume(1, places);
         let (corners, padding) = (self.corners, self.padding);
         let grid = Grid { sizes, places: room.elements_mut(), count, channels, corners, padding };
