@@ -185,7 +185,7 @@ impl Ran {
 pub(crate) struct Inferred(Result<Vec<Fact>>);
 
 /// Infers an operator in its version under an opset, from facts about its inputs: `float[N, 3]`, a type alone such as
-/// `seq(float)`, `-` for an omitted one, `{2, -1}` for an int64 list, `{0.5, 2.0}` for a constant float32 one, or `{true}` for
+/// `seq(float)`, `-` for an omitted one, `{2, -1, 2*N, N - 1}` for an int64 list, `{0.5, 2.0}` for a constant float32 one, or `{true}` for
 /// one of bools. There are as many outputs as the schema names.
 pub(crate) fn infer<const A: usize, const I: usize>(
     operator: &str,
@@ -244,10 +244,15 @@ fn try_infer<const A: usize, const I: usize>(
 }
 
 fn fact(text: &str) -> Option<Fact> {
-    let formula = |word: &str| match word.trim().parse::<i64>() {
+    let factor = |word: &str| match word.trim().parse::<i64>() {
         Ok(number) => Some(Formula::from(number)),
         Err(_) if word.trim() == "?" => None,
         Err(_) => Formula::of(&Dim::Symbol(word.trim().to_string())),
+    };
+    let product = |text: &str| text.split('*').try_fold(Formula::from(1), |all, word| all.times(&factor(word)?));
+    let formula = |text: &str| match text.split_once(" - ") {
+        Some((from, less)) => product(from)?.minus(&product(less)?),
+        None => product(text),
     };
     let list = |text: &str| -> List { text.split(',').filter(|word| !word.trim().is_empty()).map(formula).collect() };
     if let Some(text) = text.strip_prefix('{') {

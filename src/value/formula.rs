@@ -1,7 +1,7 @@
 //! Sizes that follow from symbols.
 
 use super::Dim;
-use crate::error::escape;
+use crate::error::quote;
 use smallvec::SmallVec;
 use std::fmt::{self, Display};
 use std::sync::Arc;
@@ -19,11 +19,41 @@ enum Kind {
     Sum(Arc<[Term]>),
 }
 
-/// A number times symbols, in order. A quotient that leaves a remainder is a symbol of its own.
+/// A number times symbols, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Term {
-    symbols: SmallVec<[Arc<str>; 1]>,
+    symbols: SmallVec<[Symbol; 1]>,
     times: i64,
+}
+
+/// A number that isn't below 0.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Symbol {
+    /// The size that a model has a name for.
+    Named(Arc<str>),
+    /// A quotient that leaves a remainder, or the larger one of two numbers: its text.
+    Made(Arc<str>),
+}
+
+impl Symbol {
+    fn text(&self) -> &Arc<str> {
+        let (Symbol::Named(text) | Symbol::Made(text)) = self;
+        text
+    }
+}
+
+/// A name that could be taken for something else is in quotes.
+impl Display for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_plain = |name: &str| {
+            let starts = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+            starts && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+        };
+        match self {
+            Symbol::Named(name) if !is_plain(name) => f.write_str(&quote(name)),
+            Symbol::Named(text) | Symbol::Made(text) => f.write_str(text),
+        }
+    }
 }
 
 impl Formula {
@@ -37,21 +67,26 @@ impl Formula {
     pub(crate) fn of(dim: &Dim) -> Option<Formula> {
         match dim {
             Dim::Fixed(size) => i64::try_from(*size).ok().map(Formula::from),
-            Dim::Symbol(name) => Some(Formula::symbol(name)),
+            Dim::Symbol(name) => Some(Formula::symbol(Symbol::Named(name.as_str().into()))),
             Dim::Formula(formula) => Some(formula.clone()),
             Dim::Unknown => None,
         }
     }
 
-    fn symbol(name: &str) -> Formula {
-        let symbols = [name.into()].into_iter().collect();
+    fn symbol(symbol: Symbol) -> Formula {
+        let symbols = [symbol].into_iter().collect();
         Formula(Kind::Sum([Term { symbols, times: 1 }].into()))
+    }
+
+    /// A number that is a symbol of its own, unless its text is too long.
+    fn made(text: &str) -> Option<Formula> {
+        (text.len() <= Formula::TEXT).then(|| Formula::symbol(Symbol::Made(text.into())))
     }
 
     pub(super) fn memory(&self) -> usize {
         let Kind::Sum(terms) = &self.0 else { return size_of::<Formula>() };
         let symbols = terms.iter().flat_map(|term| &term.symbols);
-        let symbols = symbols.map(|symbol| 2 * size_of::<Arc<str>>() + symbol.len());
+        let symbols = symbols.map(|symbol| size_of::<Symbol>() + 16 + symbol.text().len());
         size_of::<Formula>() + terms.len() * size_of::<Term>() + symbols.sum::<usize>()
     }
 
@@ -76,9 +111,10 @@ impl Formula {
         match &self.0 {
             Kind::Number(size) => Dim::of(*size),
             Kind::Sum(terms) => match &**terms {
-                [Term { symbols, times: 1 }] if symbols.len() == 1 => {
-                    Dim::Symbol(symbols.first().map(|name| name.to_string()).unwrap_or_default())
-                }
+                [Term { symbols, times: 1 }] => match &**symbols {
+                    [Symbol::Named(name)] => Dim::Symbol(name.to_string()),
+                    _ => Dim::Formula(self.clone()),
+                },
                 _ => Dim::Formula(self.clone()),
             },
         }
@@ -148,6 +184,19 @@ impl Formula {
         }
     }
 
+    /// Whether it is certainly above 0.
+    pub(crate) fn is_positive(&self) -> bool {
+        self.is_size() && self.terms().iter().any(|term| term.symbols.is_empty())
+    }
+
+    /// Whether it is 0 wherever `other`, which isn't below 0, is.
+    pub(crate) fn vanishes_with(&self, other: &Formula) -> bool {
+        let own = self.terms();
+        // Where a sum is 0, a symbol of each product is.
+        let brings = |term: &Term| own.iter().all(|own| term.symbols.iter().all(|symbol| own.symbols.contains(symbol)));
+        other.terms().iter().any(brings)
+    }
+
     /// The number, or 0 if that is below it.
     pub(crate) fn at_least_0(self) -> Option<Formula> {
         if self.is_size() {
@@ -156,7 +205,7 @@ impl Formula {
         let text = format!("max({self}, 0)");
         match self.number() {
             Some(_) => Some(Formula::from(0)),
-            None => (text.len() <= Formula::TEXT).then(|| Formula::symbol(&text)),
+            None => Formula::made(&text),
         }
     }
 
@@ -186,12 +235,13 @@ impl Formula {
         }
     }
 
-    /// The quotient, rounded toward 0.
+    /// The quotient, rounded toward 0. A divisor that may be 0 gives none.
     pub(crate) fn divided(&self, by: &Formula) -> Option<Formula> {
         match (self.number(), by.number()) {
             (Some(own), Some(by)) => own.checked_div(by).map(Formula::from),
             (None, Some(by)) if self.is_size() => self.floor_over(by),
-            _ => self.over(by),
+            (_, Some(_)) => self.over(by),
+            (_, None) => by.is_positive().then(|| self.over(by))?,
         }
     }
 
@@ -202,7 +252,7 @@ impl Formula {
             Some(number) => Some(Formula::from(number.div_euclid(by))),
             None => self.over(&Formula::from(by)).or_else(|| {
                 let text = format!("floor(({self})/{by})");
-                (text.len() <= Formula::TEXT).then(|| Formula::symbol(&text))
+                Formula::made(&text)
             }),
         }
     }
@@ -263,8 +313,8 @@ impl Display for Formula {
                 (_, false) => " + ",
             })?;
             let times = times.unsigned_abs();
-            let symbols = symbols.iter().map(|symbol| escape(symbol));
-            let number = (times != 1 || symbols.len() == 0).then(|| times.to_string().into());
+            let symbols = symbols.iter().map(Symbol::to_string);
+            let number = (times != 1 || symbols.len() == 0).then(|| times.to_string());
             f.write_str(&number.into_iter().chain(symbols).collect::<Vec<_>>().join("*"))?;
         }
         Ok(())
@@ -275,8 +325,12 @@ impl Display for Formula {
 mod tests {
     use super::*;
 
+    fn symbol(name: &str) -> Formula {
+        Formula::of(&Dim::Symbol(name.to_string())).unwrap()
+    }
+
     fn n() -> Formula {
-        Formula::symbol("N")
+        symbol("N")
     }
 
     fn number(value: i64) -> Formula {
@@ -290,7 +344,7 @@ mod tests {
 
     #[test]
     fn sums_and_products() {
-        let seq = Formula::symbol("seq");
+        let seq = symbol("seq");
         let sum = n().plus(&seq).unwrap();
         is(Some(sum.clone()), "N + seq");
         assert_eq!(Some(sum.clone()), seq.plus(&n()));
@@ -306,7 +360,7 @@ mod tests {
 
     #[test]
     fn formulas_stay_short() {
-        let many = (0..9).try_fold(number(0), |sum, k| sum.plus(&Formula::symbol(&k.to_string())));
+        let many = (0..9).try_fold(number(0), |sum, k| sum.plus(&symbol(&k.to_string())));
         is(many, "?");
         let high = (0..9).try_fold(number(1), |product, _| product.times(&n()));
         is(high, "?");
@@ -317,7 +371,7 @@ mod tests {
 
     #[test]
     fn quotients() {
-        let product = n().times(&Formula::symbol("H")).unwrap().times(&number(6)).unwrap();
+        let product = n().times(&symbol("H")).unwrap().times(&number(6)).unwrap();
         is(product.over(&number(3)), "2*H*N");
         is(product.over(&n()), "6*H");
         is(product.over(&number(4)), "?");
@@ -336,6 +390,10 @@ mod tests {
         is(n().minus(&number(1)).unwrap().at_least_0(), "max(N - 1, 0)");
         is(number(-3).at_least_0(), "0");
         is(product.divided(&number(-2)), "?");
+        // What may be 0 doesn't cancel.
+        is(n().divided(&n()), "?");
+        let more = n().plus(&number(1)).unwrap();
+        is(more.divided(&more), "1");
     }
 
     #[test]
@@ -346,13 +404,40 @@ mod tests {
         is(number(3).larger(&number(-4)), "3");
         is(number(-1).smaller(&n()), "-1");
         is(n().larger(&number(2)), "?");
-        is(n().smaller(&Formula::symbol("M")), "?");
+        is(n().smaller(&symbol("M")), "?");
         assert_eq!(n().equals(&n()), Some(true));
         assert_eq!(n().equals(&more), Some(false));
         assert_eq!(n().equals(&number(-1)), Some(false));
         assert_eq!(number(-1).equals(&n()), Some(false));
         assert_eq!(n().equals(&number(0)), None);
-        assert_eq!(n().equals(&Formula::symbol("M")), None);
+        assert_eq!(n().equals(&symbol("M")), None);
+    }
+
+    /// A name isn't taken for a formula that is written like it.
+    #[test]
+    fn names() {
+        let half = n().floor_over(2).unwrap();
+        assert_ne!(half, symbol("floor((N)/2)"));
+        assert_ne!(half.dim(), Dim::Symbol("floor((N)/2)".to_string()));
+        let sum = symbol("a").plus(&symbol("b")).unwrap();
+        assert_ne!(sum.floor_over(2), symbol("a + b").floor_over(2));
+        assert_ne!(
+            symbol("3").plus(&number(4)).unwrap().floor_over(2),
+            symbol("4").plus(&symbol("3")).unwrap().floor_over(2)
+        );
+        is(symbol("a + b").times(&number(2)), "2*\"a + b\"");
+        is(symbol("a + b").floor_over(2), "floor((\"a + b\")/2)");
+    }
+
+    #[test]
+    fn zeros() {
+        let (product, sum) = (n().times(&symbol("M")).unwrap(), n().plus(&symbol("M")).unwrap());
+        assert!(product.vanishes_with(&n()) && product.vanishes_with(&product) && product.vanishes_with(&sum));
+        assert!(n().vanishes_with(&n().times(&number(3)).unwrap()) && number(0).vanishes_with(&n()));
+        assert!(!n().vanishes_with(&product) && !sum.vanishes_with(&n()) && !number(2).vanishes_with(&n()));
+        assert!(!n().vanishes_with(&n().floor_over(2).unwrap()));
+        assert!(number(1).is_positive() && n().plus(&number(1)).unwrap().is_positive());
+        assert!(!n().is_positive() && !number(0).is_positive() && !n().minus(&number(1)).unwrap().is_positive());
     }
 
     #[test]

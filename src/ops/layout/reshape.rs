@@ -70,6 +70,31 @@ impl Reshape {
     }
 }
 
+impl Reshape {
+    /// Whether an axis has the size that is given for it: one that may be -1, or copy another one as 0, is any.
+    fn stands(&self, k: usize, given: &[Option<Formula>], data: Option<&[Dim]>) -> bool {
+        let Some(Some(size)) = given.get(k).filter(|size| size.as_ref().is_some_and(Formula::is_size)) else {
+            return false;
+        };
+        if self.zeros || size.is_positive() {
+            return true;
+        }
+        let Some(data) = data else { return false };
+        let Some(own) = data.get(k) else { return true };
+        let vanishes = |what: &Dim| Formula::of(what).is_some_and(|what| what.vanishes_with(size));
+        // There are no elements then, and nothing else makes their number 0.
+        let others = || {
+            let positive = |size: Option<Formula>| size.is_some_and(|size| size.is_positive());
+            given.iter().enumerate().all(|(j, size)| {
+                let copied =
+                    || size.as_ref().is_some_and(Formula::is_size) && positive(data.get(j).and_then(Formula::of));
+                j == k || positive(size.clone()) || copied()
+            })
+        };
+        vanishes(own) || vanishes(&Dim::product(data)) && others()
+    }
+}
+
 impl Operator for Reshape {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let data = call.tensor(0)?;
@@ -102,6 +127,7 @@ impl Operator for Reshape {
         let number = |dim: &Option<Formula>| dim.as_ref().and_then(Formula::number);
         let dim = |(k, dim): (usize, &Option<Formula>)| match number(dim) {
             Some(0) if !self.zeros => data.and_then(|data| data.get(k)).cloned().unwrap_or(Dim::Unknown),
+            _ if !self.stands(k, &given, data) => Dim::Unknown,
             _ => dim.as_ref().map_or(Dim::Unknown, Formula::dim),
         };
         let mut dims: Vec<Dim> = given.iter().enumerate().map(dim).collect();
@@ -109,12 +135,16 @@ impl Operator for Reshape {
         let rest: Vec<usize> = given
             .iter()
             .enumerate()
-            .filter(|(_, dim)| dim.is_none() || number(dim) == Some(-1))
+            .filter(|(_, dim)| !dim.as_ref().is_some_and(Formula::is_size))
             .map(|(k, _)| k)
             .collect();
         if let ([rest], Some(data)) = (&*rest, data) {
             let others: Vec<Dim> = dims.iter().enumerate().filter(|(k, _)| k != rest).map(|(_, d)| d.clone()).collect();
-            dims.get_mut(*rest).into_iter().for_each(|dim| *dim = Dim::quotient(data, &others));
+            // Beside 0 there is no -1, and any other size.
+            let is_open = given.get(*rest).is_some_and(|dim| number(dim) == Some(-1));
+            if is_open || Formula::of(&Dim::product(&others)).is_some_and(|others| others.is_positive()) {
+                dims.get_mut(*rest).into_iter().for_each(|dim| *dim = Dim::quotient(data, &others));
+            }
         }
         facts.give(0, dims);
         if let Some(list) = facts.list(0) {
@@ -127,7 +157,7 @@ impl Operator for Reshape {
 #[cfg(test)]
 mod tests {
     use crate::operator::Attribute;
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use crate::value::Value;
 
     fn data() -> Value {
@@ -152,6 +182,28 @@ mod tests {
         run("Reshape", 14, [], [&empty(&[0, 3]), &shape(&[0, 5])]).gives(empty(&[0, 5]));
         // Only 1 allows zeros.
         run("Reshape", 14, [int("allowzero", 2)], [&data(), &shape(&[0, -1])]).gives(given(&[2, 3]));
+    }
+
+    /// What may be 0 copies another size, or stands beside a -1 that is 0; what may be below 0 is any size.
+    #[test]
+    fn inferred() {
+        let gives = |data: &str, shape: &str, want: &str| infer("Reshape", 13, [], [data, shape]).gives(want);
+        gives("float[B, S, 768]", "{B, S, 12, 64}", "[B, S, 12, 64]");
+        gives("float[B, S, 768]", "{B*S, 768}", "[B*S, 768]");
+        gives("float[B, S, 768]", "{0, 0, 12, -1}", "[B, S, 12, 64]");
+        gives("float[B, 12, S, 64]", "{12*B, -1, 64}", "[12*B, S, 64]");
+        gives("float[B, 64, 7, 7]", "{B, 8, 8, 49}", "[B, 8, 8, 49]");
+        gives("float[6*N, 5]", "{N, 6, 5}", "[N, 6, 5]");
+        gives("float[3, 4]", "{N}", "[?]");
+        gives("float[7, 3]", "{N, 0}", "[?, 3]");
+        gives("float[B, 12, S, 64]", "{12*B, S, 64}", "[12*B, ?, 64]");
+        gives("float[B, 12, S, 64]", "{-1, S, 64}", "[?, ?, 64]");
+        gives("float[B, S, 8]", "{B*S, -1}", "[?, ?]");
+        gives("float[8, 2]", "{4, N - 2}", "[4, 4]");
+        gives("float[B, 2]", "{B, N - 2}", "[B, ?]");
+        gives("float[B, 2]", "{B, ?}", "[B, ?]");
+        gives("float", "{N, 3}", "[?, 3]");
+        infer("Reshape", 14, [int("allowzero", 1)], ["float[3, 4]", "{N, M}"]).gives("[N, M]");
     }
 
     #[test]
