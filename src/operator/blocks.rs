@@ -93,6 +93,12 @@ pub(crate) trait Windowed: std::fmt::Debug + Send + Sync {
     /// As [`Operator::run`], and then what `tail` says.
     fn run(&self, call: &Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values>;
 
+    /// The shape of its output in planes, for what a tail reads beside it.
+    fn shape(&self, call: &Call<'_>, layout: &Layout) -> Option<Shape> {
+        let _ = (call, layout);
+        None
+    }
+
     /// What it is if it sees single places of an image, and gives one of the same size. It has so many inputs.
     fn pointwise(&self, inputs: usize) -> Option<Pointwise> {
         let _ = inputs;
@@ -142,10 +148,15 @@ pub(crate) enum How {
 impl Fused for Laid {
     fn fits(&self, call: &Call<'_>) -> bool {
         match &self.how {
-            How::Windows(windows, _) => windows.is_ready(call, &self.layout),
+            How::Windows(windows, tail) => {
+                windows.is_ready(call, &self.layout)
+                    && tail.as_ref().is_none_or(|tail| self.stand_beside(&tail.beside, &**windows, call))
+            }
             How::Chain(chain) => chain.fits(call),
             How::Bytes(rows) => rows.fits(call),
-            How::Same(_) | How::Gated(_) | How::GatedChain(_) | How::GatedBytes(_) => true,
+            How::Same(_) => true,
+            How::Gated(_) | How::GatedBytes(_) => self.gates(call, 2),
+            How::GatedChain(chain) => self.gates(call, chain.inputs()),
             How::Planes => false,
         }
     }
@@ -180,6 +191,31 @@ impl Operator for Laid {
 }
 
 impl Laid {
+    /// Whether inputs have the shape of the output.
+    fn stand_beside(&self, inputs: &[usize], windows: &dyn Windowed, call: &Call<'_>) -> bool {
+        let stands = |k: &usize, shape: &[usize]| match (self.layout.input(*k), call.tensor(*k), shape) {
+            (None, Ok(input), shape) => input.shape() == shape,
+            (Some(_), Ok(input), [images, channels, image @ ..]) => {
+                input.shape() == &*shape_in_blocks(*images, *channels, image)
+            }
+            _ => false,
+        };
+        inputs.is_empty()
+            || windows.shape(call, &self.layout).is_some_and(|shape| inputs.iter().all(|k| stands(k, &shape)))
+    }
+
+    /// Whether so many inputs are images of one shape, numbers for each of their channels, and single numbers.
+    fn gates(&self, call: &Call<'_>, inputs: usize) -> bool {
+        let Some(at) = (0..inputs).find(|k| self.layout.input(*k).is_some()) else { return false };
+        let (channels, Ok(image)) = (self.layout.input(at).unwrap_or(0), call.tensor(at)) else { return false };
+        let of_each = channels.saturating_mul(image.shape().first().copied().unwrap_or(0));
+        (0..inputs).all(|k| match (self.layout.input(k), call.tensor(k)) {
+            (Some(_), Ok(other)) => other.shape() == image.shape(),
+            (None, Ok(gate)) => [1, channels, of_each].contains(&gate.len()),
+            _ => false,
+        })
+    }
+
     /// What a chain gives, as the layout has it.
     fn chained(&self, mut blocks: Values, call: &Call<'_>) -> Result<Values> {
         match self.layout.channels() {

@@ -916,4 +916,26 @@ mod tests {
         }
         assert!(outcomes.iter().all(|count| *count > 0), "{outcomes:?}");
     }
+
+    /// What isn't as large as its name says stands beside no sums: nodes run as they are written.
+    #[test]
+    fn sizes_that_names_do_not_tell() {
+        let draft = || {
+            let mut builder = Builder::new();
+            for name in ["a", "b"] {
+                let dims = [1, 16, 4].map(Dim::Fixed).into_iter().chain([Dim::Symbol("W".into())]);
+                builder.shaped(name, Some(DType::Float.into()), Some(dims.collect()));
+                convolve(&mut builder, name, [16, 16, 1, 1], 1, 1, &format!("{name}.sums"));
+            }
+            builder.op("Add", &["a.sums", "b.sums"], "sum");
+            builder.op("Tanh", &["sum"], "tanh");
+            convolve(&mut builder, "tanh", [16, 16, 1, 1], 1, 1, "y");
+            builder.output("y")
+        };
+        let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+        for widths in [[3, 3], [1, 3], [3, 1]] {
+            let feeds = widths.map(|width| tensor(&[1, 16, 4, width], numbers(64 * width)));
+            assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None), "{widths:?}");
+        }
+    }
 }

@@ -253,6 +253,12 @@ impl Windowed for InBlocksOf {
         Ok(y.finish().into())
     }
 
+    fn shape(&self, call: &Call<'_>, layout: &Layout) -> Option<Shape> {
+        let Geometry { images, counts, .. } = Geometry::of(&self.filters, call, layout).ok()?;
+        let image = counts.get(5 - call.tensor(1).ok()?.rank()..)?;
+        Some([&[images, self.count], image].concat().into())
+    }
+
     fn pointwise(&self, inputs: usize) -> Option<Pointwise> {
         let InBlocksOf { channels, count: filters, .. } = *self;
         self.pointwise.then_some(Pointwise { channels, filters, inputs })
