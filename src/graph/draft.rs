@@ -10,6 +10,7 @@ use crate::operator::{BodyFacts, Label, Made, Note, Resolved};
 use crate::schema::Attribute;
 use crate::value::{Dim, Fact, Value, ValueType};
 use smallvec::SmallVec;
+use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -403,6 +404,16 @@ impl Draft {
         self.inputs.push(DraftInput { info, id, default });
     }
 
+    /// Forgets the sizes of an input that have one of these names.
+    pub(crate) fn forget_sizes(&mut self, id: Id, names: &HashSet<String>) {
+        let Some(entry) = self.entries.get_mut(id.at()) else { return };
+        let known = |dim: &Dim| if let Dim::Symbol(name) = dim { !names.contains(name) } else { true };
+        if let Some(dims) = entry.fact.dims().filter(|dims| !dims.iter().all(known)) {
+            let dims = dims.iter().map(|dim| if known(dim) { dim.clone() } else { Dim::Unknown }).collect();
+            entry.fact = Fact::of(entry.fact.value_type.clone(), Some(dims));
+        }
+    }
+
     /// An initializer that can't be overridden; it has no value if it can't be read. `declared` is the graph's input of
     /// the same name, if any.
     pub(crate) fn constant(&mut self, id: Id, mut fact: Fact, declared: Option<&ValueInfo>) {
@@ -472,9 +483,7 @@ impl Draft {
 
     /// The symbols of the inputs' shapes.
     pub(crate) fn symbols(&self) -> Vec<&str> {
-        let dims = self.inputs.iter().flat_map(|input| input.info.shape.iter().flatten());
-        let mut symbols: Vec<&str> =
-            dims.filter_map(|dim| if let Dim::Symbol(name) = dim { Some(name.as_str()) } else { None }).collect();
+        let mut symbols: Vec<&str> = self.inputs.iter().flat_map(|input| input.info.symbols()).collect();
         symbols.sort();
         symbols.dedup();
         symbols

@@ -26,6 +26,12 @@ impl ValueInfo {
     pub fn dtype(&self) -> Option<DType> {
         self.value_type.as_ref()?.dtype()
     }
+
+    /// The names of sizes.
+    pub(crate) fn symbols(&self) -> impl Iterator<Item = &str> {
+        let dims = self.shape.iter().flatten();
+        dims.filter_map(|dim| if let Dim::Symbol(name) = dim { Some(name.as_str()) } else { None })
+    }
 }
 
 /// The size of each symbol and the name of the input that set it, once a feed has.

@@ -65,6 +65,7 @@ pub(crate) fn load(
         operators: Lookup::default(),
         seen: HashSet::new(),
         open: Vec::new(),
+        sizes: HashSet::new(),
         nodes: 0,
         details,
     };
@@ -133,6 +134,8 @@ pub(super) struct Loader<'a> {
     pub(super) seen: HashSet<usize>,
     /// The graphs around the subgraph that is read.
     pub(super) open: Vec<Around>,
+    /// The names of sizes that inputs of graphs have so far.
+    sizes: HashSet<String>,
     /// The number of nodes read so far, those of subgraphs included.
     pub(super) nodes: u64,
     /// Declared shapes are kept.
@@ -223,16 +226,25 @@ impl Loader<'_> {
             let value = value.map_err(|error| error.within("initializer"));
             self.initializer(&mut initializers, name, value, Fact::default());
         }
-        let budget = &self.files.budget;
+        let (budget, mut sizes) = (&self.files.budget, Vec::new());
         for (k, input) in inputs.iter().enumerate() {
             let Some(info) = self.value_info(input, "input") else { continue };
             let id = self.draft.value(names, &info.name, budget)?;
             // Until IR version 3 an initializer fixes the input of its name; from 4 on it is the input's default.
             match initializers.take(&info.name) {
                 Some(fact) if self.ir_version < 4 || k >= given => self.draft.constant(id, fact, Some(&info)),
-                default => self.draft.input(info, id, default.and_then(|mut fact| fact.take_value())),
+                default => {
+                    // The format has one scope of them, but exporters give a body's sizes the names of others.
+                    sizes.extend(info.symbols().map(str::to_string));
+                    self.draft.input(info, id, default.and_then(|mut fact| fact.take_value()));
+                    if !self.open.is_empty() {
+                        self.draft.forget_sizes(id, &self.sizes);
+                    }
+                }
             }
         }
+        budget.take(sizes.iter().map(|name| 64 + name.len() as u64).sum())?;
+        self.sizes.extend(sizes);
         for (name, fact) in initializers.rest() {
             if self.ir_version < 4 {
                 let version = self.ir_version;

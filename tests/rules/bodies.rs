@@ -826,3 +826,35 @@ fn wrong_sizes_of_trips() {
         assert_eq!(outputs["shape"], Tensor::from(vec![2i64, 1, 2]), "{optimize}");
     }
 }
+
+/// A body may give a name of the graph around it to another size.
+#[test]
+fn names_of_sizes_that_bodies_give_to_others() {
+    let nodes = vec![
+        node("Identity", &["go"], &["on"], vec![]),
+        node("Neg", &["state"], &["next"], vec![]),
+        node("Shape", &["state"], &["own"], vec![]),
+        node("Shape", &["x"], &["around"], vec![]),
+        node("Sub", &["own", "around"], &["difference"], vec![]),
+    ];
+    let n = [Dim::Symbol("N".into())];
+    let inputs = [
+        value("trip", DType::Int64, Some(&[])),
+        value("go", DType::Bool, Some(&[])),
+        value("state", DType::Float, Some(&n)),
+    ];
+    let mut trip = body("body", &inputs, nodes, &["on"]);
+    let outputs = [value("next", DType::Float, Some(&n)), value("difference", DType::Int64, None)];
+    trip.g.as_mut().unwrap().output.extend(outputs);
+    let nodes = vec![
+        node("Concat", &["x", "x"], &["twice"], vec![int("axis", 0)]),
+        node("Loop", &["n", "", "twice"], &["last", "y"], vec![trip]),
+    ];
+    let mut model = model_of(16, nodes, &["y"]);
+    graph_of(&mut model).input[0] = value("x", DType::Float, Some(&n));
+    for optimize in [true, false] {
+        let model = Model::options().optimize(optimize).from_bytes(model.encode_to_vec()).unwrap();
+        let outputs = model.run(feeds(&[1.0, 2.0, 3.0], 1, true)).unwrap();
+        assert_eq!(outputs["y"].as_slice::<i64>().unwrap(), [3], "{optimize}");
+    }
+}
