@@ -216,13 +216,14 @@ fn details(draft: &mut Draft, budget: &Budget) -> Result<GraphDetails> {
     draft.nodes.iter().flat_map(DraftNode::reads).for_each(&mut mark);
     draft.outputs.iter().for_each(|(_, id)| mark(*id));
     for entry in &draft.entries {
-        let dims = entry.fact.dims().or(entry.declared_dims.as_deref());
-        budget.take((size_of::<ValueDetails>() + entry.name.len() + 64 * dims.map_or(0, <[Dim]>::len)) as u64)?;
+        let dims = entry.fact.named_dims().or_else(|| entry.declared_dims.clone());
+        let rank = dims.as_ref().map_or(0, |dims| dims.len());
+        budget.take((size_of::<ValueDetails>() + entry.name.len() + 64 * rank) as u64)?;
         graph.values.push(ValueDetails {
             name: entry.name.to_string(),
             scope: Draft::scope(&draft.scopes, entry),
             value_type: entry.fact.value_type().or(entry.declared.as_ref()).cloned(),
-            shape: dims.map(<[Dim]>::to_vec),
+            shape: dims.map(<[Dim]>::into_vec),
             origin: match entry.by {
                 By::Nothing => Origin::Nothing,
                 By::Input(_) => Origin::Input,

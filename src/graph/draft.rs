@@ -159,7 +159,10 @@ impl DraftBody {
     pub(super) fn facts(&self) -> BodyFacts {
         let own = self.draft.inputs.len().saturating_sub(self.captured.len());
         let fact = |id: Id| self.draft.entries.get(id.at()).map(|entry| entry.fact.clone()).unwrap_or_default();
-        let inputs = self.draft.inputs.iter().take(own).map(|input| fact(input.id)).collect();
+        let inputs = self.draft.inputs.iter().take(own).map(|input| {
+            let fact = fact(input.id);
+            Fact::of(fact.value_type.clone(), fact.named_dims())
+        });
         let outputs = self.draft.outputs.iter().map(|(info, id)| {
             let value_type = fact(*id).value_type.or_else(|| info.value_type.clone());
             // More would follow with optimisation than without it, and a loop without trips gives what is declared.
@@ -169,10 +172,10 @@ impl DraftBody {
         let inferred = self.draft.outputs.iter().map(|(info, id)| {
             let fact = fact(*id);
             // What is declared of sizes may be wrong.
-            let dims = fact.dims().map(Into::into);
+            let dims = fact.named_dims();
             Fact::of(fact.value_type.or_else(|| info.value_type.clone()), dims)
         });
-        let (outputs, inferred) = (outputs.collect(), inferred.collect());
+        let (inputs, outputs, inferred) = (inputs.collect(), outputs.collect(), inferred.collect());
         BodyFacts { attribute: self.attribute.clone(), inputs, outputs, inferred }
     }
 }

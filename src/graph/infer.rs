@@ -9,7 +9,7 @@ use super::passes::Fold;
 use super::types::{self, Types};
 use crate::error::{Error, Kind, Remedy, Result, quote};
 use crate::operator::{BodyFacts, Expansion, Inference, Made, Make, Note, Resolver};
-use crate::value::Fact;
+use crate::value::{Dim, Fact};
 use smallvec::SmallVec;
 use std::cell::Cell;
 
@@ -21,7 +21,13 @@ use std::cell::Cell;
 pub(super) fn infer(draft: &mut Draft, fold: &mut Option<Fold<'_>>, loading: &Loading<'_>) -> Result<()> {
     let order = sort(draft, loading.budget)?;
     let outer = fold.as_mut().map(|fold| fold.begin(draft));
-    let Draft { entries, nodes, faults, .. } = draft;
+    let Draft { entries, nodes, faults, inputs, .. } = draft;
+    for input in inputs {
+        let Some(Entry { fact, .. }) = entries.get_mut(input.id.at()) else { continue };
+        if fact.dims().is_some_and(|dims| dims.contains(&Dim::Unknown)) {
+            own_sizes(fact, loading);
+        }
+    }
     let (mut unknown, mut expanded) = (Unknown::default(), Vec::new());
     for (at, node) in nodes.iter_mut().enumerate() {
         if order != Order::Sorted {
@@ -76,6 +82,14 @@ pub(super) fn infer(draft: &mut Draft, fold: &mut Option<Fold<'_>>, loading: &Lo
     faults.finish()
 }
 
+/// Gives each size that isn't known a formula of its own. What takes too much memory is forgotten.
+fn own_sizes(fact: &mut Fact, loading: &Loading<'_>) {
+    fact.own_sizes();
+    if loading.budget.take(fact.memory()).is_err() {
+        *fact = Fact::of(fact.value_type.take(), None);
+    }
+}
+
 /// What is known about the outputs of a node.
 type Facts = SmallVec<[Fact; 1]>;
 
@@ -111,9 +125,7 @@ fn infer_node(
     let inferred = match make(node, entries, &bodies, loading.resolver) {
         Ok((types, Ok(mut inferred))) => {
             (node.open, node.known) = (types.open, types.outputs);
-            for fact in inferred.iter_mut().filter(|fact| loading.budget.take(fact.memory()).is_err()) {
-                *fact = Fact::of(fact.value_type.take(), None);
-            }
+            inferred.iter_mut().for_each(|fact| own_sizes(fact, loading));
             inferred
         }
         // The run fails too, if it comes here, and its error has the values.

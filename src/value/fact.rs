@@ -84,8 +84,8 @@ impl Display for Dim {
         match self {
             Dim::Fixed(size) => write!(f, "{size}"),
             Dim::Symbol(name) => f.write_str(&escape(name)),
-            Dim::Formula(formula) => write!(f, "{formula}"),
-            Dim::Unknown => f.write_str("?"),
+            Dim::Formula(formula) if formula.has_names() => write!(f, "{formula}"),
+            Dim::Formula(_) | Dim::Unknown => f.write_str("?"),
         }
     }
 }
@@ -139,6 +139,21 @@ impl Fact {
     pub fn with_dims(mut self, dims: impl Into<Box<[Dim]>>) -> Fact {
         self.dims = Some(dims.into());
         self
+    }
+
+    /// Gives each size that isn't known a formula of its own: what has the same shape is known to have it then.
+    pub(crate) fn own_sizes(&mut self) {
+        let unknown = self.dims.iter_mut().flatten().filter(|dim| **dim == Dim::Unknown);
+        unknown.for_each(|dim| *dim = Formula::own().dim());
+    }
+
+    /// The shape, as far as it follows from names: of one trip of a loop, or for a user.
+    pub(crate) fn named_dims(&self) -> Option<Box<[Dim]>> {
+        let named = |dim: &Dim| match dim {
+            Dim::Formula(formula) if !formula.has_names() => Dim::Unknown,
+            dim => dim.clone(),
+        };
+        Some(self.dims()?.iter().map(named).collect())
     }
 
     /// The fact that a value is constant.

@@ -5,6 +5,7 @@ use crate::error::quote;
 use smallvec::SmallVec;
 use std::fmt::{self, Display};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A whole number that follows from symbols: `past + seq`, `2*N`, `H*W - 1`. Equal formulas are equal numbers; different
 /// ones may be.
@@ -33,12 +34,17 @@ enum Symbol {
     Named(Arc<str>),
     /// A quotient that leaves a remainder, or the larger one of two numbers: its text.
     Made(Arc<str>),
+    /// The size of one value, of which nothing else is known.
+    Own(u64),
 }
 
 impl Symbol {
-    fn text(&self) -> &Arc<str> {
-        let (Symbol::Named(text) | Symbol::Made(text)) = self;
-        text
+    fn memory(&self) -> usize {
+        size_of::<Symbol>()
+            + match self {
+                Symbol::Named(text) | Symbol::Made(text) => 2 * size_of::<usize>() + text.len(),
+                Symbol::Own(_) => 0,
+            }
     }
 }
 
@@ -52,9 +58,13 @@ impl Display for Symbol {
         match self {
             Symbol::Named(name) if !is_plain(name) => f.write_str(&quote(name)),
             Symbol::Named(text) | Symbol::Made(text) => f.write_str(text),
+            Symbol::Own(number) => write!(f, "{OWN}{number}"),
         }
     }
 }
+
+/// What the text of a size without a name begins with.
+const OWN: char = '?';
 
 impl Formula {
     /// Longer formulas are unknown numbers.
@@ -78,6 +88,22 @@ impl Formula {
         Formula(Kind::Sum([Term { symbols, times: 1 }].into()))
     }
 
+    /// The size of a value of which nothing is known but that it is equal to itself.
+    pub(super) fn own() -> Formula {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        Formula::symbol(Symbol::Own(COUNT.fetch_add(1, Relaxed)))
+    }
+
+    /// Whether it follows from names alone.
+    pub(super) fn has_names(&self) -> bool {
+        let named = |symbol: &Symbol| match symbol {
+            Symbol::Named(_) => true,
+            Symbol::Made(text) => !text.contains(OWN),
+            Symbol::Own(_) => false,
+        };
+        self.terms().iter().flat_map(|term| &term.symbols).all(named)
+    }
+
     /// A number that is a symbol of its own, unless its text is too long.
     fn made(text: &str) -> Option<Formula> {
         (text.len() <= Formula::TEXT).then(|| Formula::symbol(Symbol::Made(text.into())))
@@ -86,8 +112,7 @@ impl Formula {
     pub(super) fn memory(&self) -> usize {
         let Kind::Sum(terms) = &self.0 else { return size_of::<Formula>() };
         let symbols = terms.iter().flat_map(|term| &term.symbols);
-        let symbols = symbols.map(|symbol| size_of::<Symbol>() + 16 + symbol.text().len());
-        size_of::<Formula>() + terms.len() * size_of::<Term>() + symbols.sum::<usize>()
+        size_of::<Formula>() + terms.len() * size_of::<Term>() + symbols.map(Symbol::memory).sum::<usize>()
     }
 
     /// The products that are added up: none for 0.
