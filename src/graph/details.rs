@@ -216,7 +216,7 @@ fn details(draft: &mut Draft, budget: &Budget) -> Result<GraphDetails> {
     draft.nodes.iter().flat_map(DraftNode::reads).for_each(&mut mark);
     draft.outputs.iter().for_each(|(_, id)| mark(*id));
     for entry in &draft.entries {
-        let dims = entry.fact.named_dims().or_else(|| entry.declared_dims.clone());
+        let dims = entry.fact.likely_dims().or_else(|| entry.declared_dims.clone());
         let rank = dims.as_ref().map_or(0, |dims| dims.len());
         budget.take((size_of::<ValueDetails>() + entry.name.len() + 64 * rank) as u64)?;
         graph.values.push(ValueDetails {

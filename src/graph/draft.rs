@@ -161,7 +161,7 @@ impl DraftBody {
         let fact = |id: Id| self.draft.entries.get(id.at()).map(|entry| entry.fact.clone()).unwrap_or_default();
         let inputs = self.draft.inputs.iter().take(own).map(|input| {
             let fact = fact(input.id);
-            Fact::of(fact.value_type.clone(), fact.named_dims())
+            Fact::of(fact.value_type.clone(), fact.certain_dims())
         });
         let outputs = self.draft.outputs.iter().map(|(info, id)| {
             let value_type = fact(*id).value_type.or_else(|| info.value_type.clone());
@@ -172,7 +172,7 @@ impl DraftBody {
         let inferred = self.draft.outputs.iter().map(|(info, id)| {
             let fact = fact(*id);
             // What is declared of sizes may be wrong.
-            let dims = fact.named_dims();
+            let dims = fact.certain_dims();
             Fact::of(fact.value_type.or_else(|| info.value_type.clone()), dims)
         });
         let (inputs, outputs, inferred) = (inputs.collect(), outputs.collect(), inferred.collect());

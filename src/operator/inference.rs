@@ -328,7 +328,10 @@ pub(crate) fn broadcast(shapes: &[&[Dim]]) -> Result<Vec<Dim>> {
                 (Dim::Fixed(size), _) if *size != 1 => {}
                 (Dim::Fixed(_), _) | (_, Dim::Fixed(_)) => all = dim.clone(),
                 (one, other) if one == other => {}
-                _ => all = Dim::Unknown,
+                (one, other) => {
+                    let same = one.likely().filter(|likely| other.likely().as_ref() == Some(likely));
+                    all = same.map_or(Dim::Unknown, |likely| Formula::own(Some(likely)).dim());
+                }
             }
         }
         Ok(all)

@@ -53,6 +53,11 @@ impl Dim {
         of.and_then(|of| of.over(&by?)).map_or(Dim::Unknown, |quotient| quotient.dim())
     }
 
+    /// What it is if no size is 0.
+    pub(crate) fn likely(&self) -> Option<Formula> {
+        Formula::of(self)?.likely()
+    }
+
     /// What is known about a size of which two facts are known; `None` if they contradict each other.
     pub(crate) fn both(&self, other: &Dim) -> Option<Dim> {
         match (self, other) {
@@ -84,8 +89,11 @@ impl Display for Dim {
         match self {
             Dim::Fixed(size) => write!(f, "{size}"),
             Dim::Symbol(name) => f.write_str(&escape(name)),
-            Dim::Formula(formula) if formula.has_names() => write!(f, "{formula}"),
-            Dim::Formula(_) | Dim::Unknown => f.write_str("?"),
+            Dim::Formula(formula) => match formula.likely() {
+                Some(likely) => write!(f, "{likely}"),
+                None => f.write_str("?"),
+            },
+            Dim::Unknown => f.write_str("?"),
         }
     }
 }
@@ -144,16 +152,21 @@ impl Fact {
     /// Gives each size that isn't known a formula of its own: what has the same shape is known to have it then.
     pub(crate) fn own_sizes(&mut self) {
         let unknown = self.dims.iter_mut().flatten().filter(|dim| **dim == Dim::Unknown);
-        unknown.for_each(|dim| *dim = Formula::own().dim());
+        unknown.for_each(|dim| *dim = Formula::own(None).dim());
     }
 
-    /// The shape, as far as it follows from names: of one trip of a loop, or for a user.
-    pub(crate) fn named_dims(&self) -> Option<Box<[Dim]>> {
-        let named = |dim: &Dim| match dim {
-            Dim::Formula(formula) if !formula.has_names() => Dim::Unknown,
+    /// The shape, as far as it follows from names.
+    pub(crate) fn certain_dims(&self) -> Option<Box<[Dim]>> {
+        let certain = |dim: &Dim| match dim {
+            Dim::Formula(formula) if !formula.is_certain() => Dim::Unknown,
             dim => dim.clone(),
         };
-        Some(self.dims()?.iter().map(named).collect())
+        Some(self.dims()?.iter().map(certain).collect())
+    }
+
+    /// The shape if no size is 0.
+    pub(crate) fn likely_dims(&self) -> Option<Box<[Dim]>> {
+        Some(self.dims()?.iter().map(|dim| dim.likely().map_or(Dim::Unknown, |likely| likely.dim())).collect())
     }
 
     /// The fact that a value is constant.

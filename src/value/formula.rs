@@ -3,6 +3,7 @@
 use super::Dim;
 use crate::error::quote;
 use smallvec::SmallVec;
+use std::cmp::Ordering;
 use std::fmt::{self, Display};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -34,8 +35,32 @@ enum Symbol {
     Named(Arc<str>),
     /// A quotient that leaves a remainder, or the larger one of two numbers: its text.
     Made(Arc<str>),
-    /// The size of one value, of which nothing else is known.
-    Own(u64),
+    /// The size of one value, and what it is if no size is 0.
+    Own(u64, Likely),
+}
+
+/// It counts in no comparison.
+#[derive(Debug, Clone)]
+struct Likely(Option<Arc<Formula>>);
+
+impl PartialEq for Likely {
+    fn eq(&self, _: &Likely) -> bool {
+        true
+    }
+}
+
+impl Eq for Likely {}
+
+impl PartialOrd for Likely {
+    fn partial_cmp(&self, other: &Likely) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Likely {
+    fn cmp(&self, _: &Likely) -> Ordering {
+        Ordering::Equal
+    }
 }
 
 impl Symbol {
@@ -43,7 +68,7 @@ impl Symbol {
         size_of::<Symbol>()
             + match self {
                 Symbol::Named(text) | Symbol::Made(text) => 2 * size_of::<usize>() + text.len(),
-                Symbol::Own(_) => 0,
+                Symbol::Own(_, likely) => likely.0.as_ref().map_or(0, |likely| likely.memory()),
             }
     }
 }
@@ -58,7 +83,7 @@ impl Display for Symbol {
         match self {
             Symbol::Named(name) if !is_plain(name) => f.write_str(&quote(name)),
             Symbol::Named(text) | Symbol::Made(text) => f.write_str(text),
-            Symbol::Own(number) => write!(f, "{OWN}{number}"),
+            Symbol::Own(number, _) => write!(f, "{OWN}{number}"),
         }
     }
 }
@@ -88,20 +113,34 @@ impl Formula {
         Formula(Kind::Sum([Term { symbols, times: 1 }].into()))
     }
 
-    /// The size of a value of which nothing is known but that it is equal to itself.
-    pub(super) fn own() -> Formula {
+    /// The size of a value of which nothing is certain but that it is equal to itself. It may be known what it is if no size is
+    /// 0.
+    pub(crate) fn own(likely: Option<Formula>) -> Formula {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        Formula::symbol(Symbol::Own(COUNT.fetch_add(1, Relaxed)))
+        Formula::symbol(Symbol::Own(COUNT.fetch_add(1, Relaxed), Likely(likely.map(Arc::new))))
     }
 
-    /// Whether it follows from names alone.
-    pub(super) fn has_names(&self) -> bool {
-        let named = |symbol: &Symbol| match symbol {
+    /// What it is if no size is 0, as far as names say it.
+    pub(crate) fn likely(&self) -> Option<Formula> {
+        let likely = |symbol: &Symbol| match symbol {
+            Symbol::Own(_, likely) => likely.0.as_deref().cloned(),
+            Symbol::Made(text) if text.contains(OWN) => None,
+            named => Some(Formula::symbol(named.clone())),
+        };
+        self.terms().iter().try_fold(Formula::from(0), |sum, Term { symbols, times }| {
+            let product = symbols.iter().try_fold(Formula::from(*times), |all, symbol| all.times(&likely(symbol)?));
+            sum.plus(&product?)
+        })
+    }
+
+    /// Whether it follows from names alone, whatever they stand for.
+    pub(super) fn is_certain(&self) -> bool {
+        let certain = |symbol: &Symbol| match symbol {
             Symbol::Named(_) => true,
             Symbol::Made(text) => !text.contains(OWN),
-            Symbol::Own(_) => false,
+            Symbol::Own(..) => false,
         };
-        self.terms().iter().flat_map(|term| &term.symbols).all(named)
+        self.terms().iter().flat_map(|term| &term.symbols).all(certain)
     }
 
     /// A number that is a symbol of its own, unless its text is too long.
@@ -260,13 +299,12 @@ impl Formula {
         }
     }
 
-    /// The quotient, rounded toward 0. A divisor that may be 0 gives none.
+    /// The quotient, rounded toward 0. A run that divides by 0 fails.
     pub(crate) fn divided(&self, by: &Formula) -> Option<Formula> {
         match (self.number(), by.number()) {
             (Some(own), Some(by)) => own.checked_div(by).map(Formula::from),
             (None, Some(by)) if self.is_size() => self.floor_over(by),
-            (_, Some(_)) => self.over(by),
-            (_, None) => by.is_positive().then(|| self.over(by))?,
+            _ => self.over(by),
         }
     }
 
@@ -415,10 +453,6 @@ mod tests {
         is(n().minus(&number(1)).unwrap().at_least_0(), "max(N - 1, 0)");
         is(number(-3).at_least_0(), "0");
         is(product.divided(&number(-2)), "?");
-        // What may be 0 doesn't cancel.
-        is(n().divided(&n()), "?");
-        let more = n().plus(&number(1)).unwrap();
-        is(more.divided(&more), "1");
     }
 
     #[test]
@@ -452,6 +486,24 @@ mod tests {
         );
         is(symbol("a + b").times(&number(2)), "2*\"a + b\"");
         is(symbol("a + b").floor_over(2), "floor((\"a + b\")/2)");
+    }
+
+    /// Sizes of their own are equal to themselves, whatever they may be.
+    #[test]
+    fn own_sizes() {
+        let own = || Formula::own(Some(n()));
+        let (one, other) = (own(), own());
+        assert_ne!(one, other);
+        assert_eq!(one.minus(&one), Some(number(0)));
+        let twice = one.plus(&other).unwrap();
+        is(twice.likely(), "2*N");
+        assert_eq!(twice.dim().to_string(), "2*N");
+        assert!(!twice.is_certain() && n().is_certain());
+        let half = one.floor_over(2).unwrap();
+        assert!(!half.is_certain() && half.likely().is_none() && half == one.floor_over(2).unwrap());
+        assert_ne!(half, other.floor_over(2).unwrap());
+        assert_eq!(Formula::own(None).dim().to_string(), "?");
+        is(n().floor_over(2).unwrap().likely(), "floor((N)/2)");
     }
 
     #[test]

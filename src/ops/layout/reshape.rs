@@ -125,9 +125,11 @@ impl Operator for Reshape {
             self.target(&sizes, kernels::volume(1, &sizes), &given)?;
         }
         let number = |dim: &Option<Formula>| dim.as_ref().and_then(Formula::number);
+        // What it is if no size is 0.
+        let own = |likely: Option<Formula>| likely.map_or(Dim::Unknown, |likely| Formula::own(Some(likely)).dim());
         let dim = |(k, dim): (usize, &Option<Formula>)| match number(dim) {
             Some(0) if !self.zeros => data.and_then(|data| data.get(k)).cloned().unwrap_or(Dim::Unknown),
-            _ if !self.stands(k, &given, data) => Dim::Unknown,
+            None if !self.stands(k, &given, data) => own(dim.as_ref().and_then(Formula::likely)),
             _ => dim.as_ref().map_or(Dim::Unknown, Formula::dim),
         };
         let mut dims: Vec<Dim> = given.iter().enumerate().map(dim).collect();
@@ -142,8 +144,15 @@ impl Operator for Reshape {
             let others: Vec<Dim> = dims.iter().enumerate().filter(|(k, _)| k != rest).map(|(_, d)| d.clone()).collect();
             // Beside 0 there is no -1, and any other size.
             let is_open = given.get(*rest).is_some_and(|dim| number(dim) == Some(-1));
-            if is_open || Formula::of(&Dim::product(&others)).is_some_and(|others| others.is_positive()) {
-                dims.get_mut(*rest).into_iter().for_each(|dim| *dim = Dim::quotient(data, &others));
+            let certain = is_open || Formula::of(&Dim::product(&others)).is_some_and(|others| others.is_positive());
+            let quotient = Some(Dim::quotient(data, &others)).filter(|dim| certain && *dim != Dim::Unknown);
+            let likely = |dims: &[Dim]| dims.iter().map(|dim| Some(dim.likely()?.dim())).collect::<Option<Vec<Dim>>>();
+            let size = quotient.unwrap_or_else(|| {
+                let sizes = likely(data).zip(likely(&others));
+                own(sizes.and_then(|(data, others)| Formula::of(&Dim::quotient(&data, &others))))
+            });
+            if let Some(dim) = dims.get_mut(*rest) {
+                *dim = size;
             }
         }
         facts.give(0, dims);
@@ -194,6 +203,11 @@ mod tests {
         gives("float[B, 12, S, 64]", "{12*B, -1, 64}", "[12*B, S, 64]");
         gives("float[B, 64, 7, 7]", "{B, 8, 8, 49}", "[B, 8, 8, 49]");
         gives("float[6*N, 5]", "{N, 6, 5}", "[N, 6, 5]");
+        let likely = |data: &str, shape: &str, want: &str| infer("Reshape", 13, [], [data, shape]).likely(want);
+        likely("float[B, 12, S, 64]", "{-1, S, 64}", "[12*B, S, 64]");
+        likely("float[B, S, 8]", "{B*S, -1}", "[B*S, 8]");
+        likely("float[B, 2]", "{B, N - 2}", "[B, 2]");
+        likely("float[B, 2]", "{B, ?}", "[B, 2]");
         gives("float[3, 4]", "{N}", "[?]");
         gives("float[7, 3]", "{N, 0}", "[?, 3]");
         gives("float[B, 12, S, 64]", "{12*B, S, 64}", "[12*B, ?, 64]");
