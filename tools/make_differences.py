@@ -305,6 +305,7 @@ case("reducemean_int32", "ReduceMean-13", [i32([[1500000000, 1500000000]])], [i3
 case("reducel2_int32", "ReduceL2-13", [i32([[60000, 80000]])], [i32([[100000]])], axes=[1])
 case("reducesum_int32", "ReduceSum-13", [i32([[2**31 - 1, 1]]), i([1])], [i32([[-(2**31)]])])
 case("reducesum_cancels", "ReduceSum-13", [f([[1e8, 1, -1e8]]), i([1])], [f([[1]])])
+case("reducesum_twice", "ReduceSum-13", [f([[1, 2]]), i([1, 1])], "axis 1 is given twice", outputs=[f([])])
 case("reducelogsumexp_infinities", "ReduceLogSumExp-13", [f([[-inf, -inf]])], [f([[-inf]])], axes=[1])
 matrix = f([[[1, 2], [3, 4]]])
 exponentials = np.exp(d(matrix))
@@ -326,9 +327,12 @@ case(
 case("nonzero_scalar", "NonZero-13", [f(5)], [i(np.zeros((0, 1)))])
 case("squeeze_twice", "Squeeze-13", [f([[1, 2]]), i([0, 0])], "axis 0 is given twice", outputs=[f([])])
 beyond = "axis -1 is out of range"
+case("squeeze_no_axes", "Squeeze-13", [f([[1, 2]]), i([])], [f([[1, 2]])])
 case("squeeze_1_negative", "Squeeze-1", [f([[1], [2]])], beyond, outputs=[f([])], axes=[-1])
 case("unsqueeze_1_negative", "Unsqueeze-1", [f([1, 2])], beyond, outputs=[f([])], axes=[-1])
 case("flatten_9_negative", "Flatten-9", [f([[1, 2]])], beyond, outputs=[f([])], axis=-1)
+nothing = f(np.zeros((0, 7)))
+case("concat_nothing", "Concat-13", [nothing, f([[1]])], "off the axis 0 they must be equal", outputs=[f([[]])], axis=0)
 case("unsqueeze_order", "Unsqueeze-11", [f([1, 2])], [f([[[1], [2]]])], axes=[2, 0])
 case("shape_clamped", "Shape-15", [f([[1, 2]])], [i([])], end=-3)
 case("slice_clamped", "Slice-13", [f([1, 2, 3]), i([-5]), i([-10]), i([0]), i([-1])], [f([1])])
@@ -337,6 +341,7 @@ case(
     "splittosequence_keepdims", "SplitToSequence-11", [f([[1, 2], [3, 4]]), i(1)], [[f([[1, 2]]), f([[3, 4]])]], keepdims=0
 )
 case("pad_reflect_more", "Pad-13", [f([1, 2, 3]), i([4, 0])], [f([1, 2, 3, 2, 1, 2, 3])], mode="reflect")
+case("pad_matrix", "Pad-13", [f([1, 2]), i([[1, 1]])], "a list is needed", outputs=[f([])])
 case("pad_negative_edge", "Pad-13", [f([1, 2, 3]), i([-1, 2])], [f([2, 3, 3, 3])], mode="edge")
 case("compress_longer", "Compress-11", [f([1, 2]), b([1, 0, 1])], "only 2 entries", outputs=[f([])])
 case("gather_1_negative", "Gather-1", [f([1, 2, 3]), i([-1])], "which is allowed from version 11 on", outputs=[f([])])
@@ -793,6 +798,10 @@ case(
 case(
     "treeensembleregressor_target_without_votes", f"{ml}.TreeEnsembleRegressor-1", [f([[1], [2]])], [f([[11, 2], [21, 2]])],
     n_targets=2, base_values=[1.0, 2.0], **tree(*choice), **votes("target", [1, 2], [0, 0], [10.0, 20.0]),
+)
+case(
+    "treeensembleregressor_votes_for_the_only_target", f"{ml}.TreeEnsembleRegressor-1", [f([[1], [2]])], [f([[44], [77]])],
+    n_targets=1, **tree(*choice), **votes("target", [1, 1, 2, 2], [0, 0, 0, 0], [4.0, 40.0, 7.0, 70.0]),
 )
 case("castmap_to_text", f"{ml}.CastMap-1", [{1: 0.5}], [s([["0.5"]])], cast_to="TO_STRING")
 case(
