@@ -125,11 +125,9 @@ impl Operator for Reshape {
             self.target(&sizes, kernels::volume(1, &sizes), &given)?;
         }
         let number = |dim: &Option<Formula>| dim.as_ref().and_then(Formula::number);
-        // What it is if no size is 0.
-        let own = |likely: Option<Formula>| likely.map_or(Dim::Unknown, |likely| Formula::own(Some(likely)).dim());
         let dim = |(k, dim): (usize, &Option<Formula>)| match number(dim) {
             Some(0) if !self.zeros => data.and_then(|data| data.get(k)).cloned().unwrap_or(Dim::Unknown),
-            None if !self.stands(k, &given, data) => own(dim.as_ref().and_then(Formula::likely)),
+            None if !self.stands(k, &given, data) => if_none_is_0(dim.as_ref().and_then(Formula::likely)),
             _ => dim.as_ref().map_or(Dim::Unknown, Formula::dim),
         };
         let mut dims: Vec<Dim> = given.iter().enumerate().map(dim).collect();
@@ -140,20 +138,15 @@ impl Operator for Reshape {
             .filter(|(_, dim)| !dim.as_ref().is_some_and(Formula::is_size))
             .map(|(k, _)| k)
             .collect();
-        if let ([rest], Some(data)) = (&*rest, data) {
-            let others: Vec<Dim> = dims.iter().enumerate().filter(|(k, _)| k != rest).map(|(_, d)| d.clone()).collect();
+        if let ([rest], Some(data)) = (&*rest, data)
+            && let Some(size) = given.get(*rest)
+        {
+            let others = || dims.iter().enumerate().filter(|(k, _)| k != rest).map(|(_, dim)| dim);
             // Beside 0 there is no -1, and any other size.
-            let is_open = given.get(*rest).is_some_and(|dim| number(dim) == Some(-1));
-            let certain = is_open || Formula::of(&Dim::product(&others)).is_some_and(|others| others.is_positive());
-            let quotient = Some(Dim::quotient(data, &others)).filter(|dim| certain && *dim != Dim::Unknown);
-            let likely = |dims: &[Dim]| dims.iter().map(|dim| Some(dim.likely()?.dim())).collect::<Option<Vec<Dim>>>();
-            let size = quotient.unwrap_or_else(|| {
-                let sizes = likely(data).zip(likely(&others));
-                own(sizes.and_then(|(data, others)| Formula::of(&Dim::quotient(&data, &others))))
-            });
-            if let Some(dim) = dims.get_mut(*rest) {
-                *dim = size;
-            }
+            let is_certain = number(size) == Some(-1)
+                || Formula::of(&Dim::product(others())).is_some_and(|others| others.is_positive());
+            let left = left_over(data, &others().cloned().collect::<Vec<_>>(), is_certain);
+            dims.splice(*rest..=*rest, [left]);
         }
         facts.give(0, dims);
         if let Some(list) = facts.list(0) {
@@ -161,6 +154,22 @@ impl Operator for Reshape {
         }
         Ok(())
     }
+}
+
+/// A size of which it is known what it is if no size is 0.
+fn if_none_is_0(likely: Option<Formula>) -> Dim {
+    likely.map_or(Dim::Unknown, |likely| Formula::own(Some(likely)).dim())
+}
+
+/// What other sizes leave of the elements of a shape: that may hold only if none is 0.
+fn left_over(data: &[Dim], others: &[Dim], is_certain: bool) -> Dim {
+    let quotient = Dim::quotient(data, others);
+    if is_certain && quotient != Dim::Unknown {
+        return quotient;
+    }
+    let likely = |dims: &[Dim]| dims.iter().map(|dim| Some(dim.likely()?.dim())).collect::<Option<Vec<Dim>>>();
+    let sizes = likely(data).zip(likely(others));
+    if_none_is_0(sizes.and_then(|(data, others)| Formula::of(&Dim::quotient(&data, &others))))
 }
 
 #[cfg(test)]
