@@ -37,7 +37,7 @@ pub struct ValueDetails {
     pub scope: Option<Scope>,
     /// Its type, if it is declared or follows.
     pub value_type: Option<ValueType>,
-    /// The shape of a tensor, if it follows; else as declared.
+    /// The shape of a tensor, if it follows where no size is 0; else as declared.
     pub shape: Option<Vec<Dim>>,
     /// Where it comes from.
     pub origin: Origin,
