@@ -14,10 +14,10 @@ const SHOWN: usize = 10;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Nodes whose operators changed in form only are rewritten: attributes that became inputs become
-constants, and what another default would change is stated. If others are among them, nothing is
-written, and each is named with its reason. Bodies and functions are converted too; domains other
-than ai.onnx stay. Both models run on random inputs or those of -i, and nothing is written if what
-they give differs in a bit.
+constants, and what another default would change is stated. If others are among them, or types that
+the opset doesn't take, nothing is written, and each is named with its reason. Bodies and functions
+are converted too; domains other than ai.onnx stay. Both models run on random inputs or those of -i,
+and nothing is written if what they give differs in a bit.
 
 Example, from the root of the repository:
   CASE=onnx-test-data/gather/onnx-1.1.2/pytorch-converted/test_Embedding

@@ -7,6 +7,28 @@ use crate::dtype::DType;
 use crate::tensor::Tensor;
 use half::f16;
 
+/// Makes an experimental operator of old releases one of the standard.
+pub(super) fn renew(step: &mut Step<'_>) -> Done {
+    // Of smaller floats, each node would round.
+    let exact = matches!(step.dtype(0), Some(DType::Float | DType::Double));
+    match step.node.op_type.as_str() {
+        // The text is the same.
+        "ThresholdedRelu" => Ok(()),
+        "DynamicSlice" => {
+            step.node.op_type = "Slice".to_string();
+            Ok(())
+        }
+        "Scale" if exact => {
+            step.default("scale", 1.0f32);
+            step.node.op_type = "Mul".to_string();
+            step.number_to_input("scale", 1, None)
+        }
+        "ScaledTanh" if exact => step.scaled("Tanh"),
+        "ParametricSoftplus" if exact => step.scaled("Softplus"),
+        _ => Err("it was an experimental operator, which ONNX dropped in release 1.5".to_string()),
+    }
+}
+
 /// Changes the form of a node to that of the next version of its operator.
 pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
     step.remove("consumed_inputs");
@@ -18,11 +40,15 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
         ("Slice", 10) => {
             ["starts", "ends", "axes"].iter().zip(1..).try_for_each(|(name, k)| step.list_to_input(name, k))
         }
-        ("Split", 2) if step.node.inputs.len() > 1 => {
-            Err("its sizes are an input, and an attribute of {new}".to_string())
-        }
         ("Split", 2) if step.node.get("axis").is_none() => {
             Err("its axis isn't given, and {new} has another default".to_string())
+        }
+        ("Split", 2) if step.node.inputs.get(1).is_some_and(|sizes| !sizes.is_empty()) => {
+            if step.to < 13 {
+                return Err("its sizes are an input, and an attribute of {new}".to_string());
+            }
+            step.cast(1);
+            Ok(())
         }
         ("Split", 13) => step.list_to_input("split", 1),
         ("Split", 18) => {
@@ -45,7 +71,8 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
         }
         ("Clip", 6) => match step.dtype(0) {
             Some(DType::Float) => Ok(()),
-            // The bounds that are left out are those of the type.
+            // The bounds that are left out are those of the type, as they are again then.
+            _ if step.to >= 11 => Ok(()),
             Some(DType::Float16) => {
                 step.default("min", f16::MIN.to_f32());
                 step.default("max", f16::MAX.to_f32());
@@ -55,8 +82,8 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
             _ => Err("its bounds are those of its type, and {new} has those of float32".to_string()),
         },
         ("Clip", 11) => {
-            // The bounds that are left out are those of float32.
-            if step.dtype(0) != Some(DType::Float) {
+            // The bounds that version 6 leaves out are those of float32.
+            if step.first == 6 && step.dtype(0) != Some(DType::Float) {
                 step.default("min", f32::MIN);
                 step.default("max", f32::MAX);
             }
@@ -86,6 +113,11 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
                 step.remove("spatial");
                 Ok(())
             }
+            // Each activation is a channel.
+            Some(_) if step.dims(0).is_some_and(|dims| dims.len() == 2) => {
+                step.remove("spatial");
+                Ok(())
+            }
             Some(value) => Err(format!("its spatial is {value}, which {LATER} can't say")),
         },
         ("BatchNormalization", 14) => {
@@ -104,11 +136,15 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
             Ok(())
         }
         ("PRelu", 7) => {
-            let (x, slopes) = (step.dims(0), step.dims(1));
-            if slopes.as_ref().is_some_and(|dims| dims.iter().all(|dim| *dim == Some(1))) {
+            let [x, slopes] = [0, 1].map(|input| step.dims(input).map(|dims| dims.len()));
+            if step.is_single(1) {
+                // They may have no more dimensions.
+                if x.unwrap_or(0) < slopes.unwrap_or(0) {
+                    step.squeeze(1);
+                }
                 return Ok(());
             }
-            match (x.map(|dims| dims.len()), slopes.map(|dims| dims.len())) {
+            match (x, slopes) {
                 (Some(2), _) => Ok(()),
                 (Some(rank @ 3..), Some(1)) => {
                     step.unsqueeze(1, 1, rank - 2);
@@ -230,12 +266,14 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
             step.node.op_type = "ScatterElements".to_string();
             Ok(())
         }
+        ("OneHot", 11) if step.is_natural(0) => Ok(()),
         ("OneHot", 11) => Err("negative indices select nothing, and those of {new} count from the end".to_string()),
-        ("GroupNormalization", 21) => {
-            Err("its scale and bias are those of groups, and {new} has those of channels".to_string())
+        ("Attention", 24) if step.dims(3).is_some_and(|mask| mask.last().is_none_or(|keys| *keys == Some(1))) => {
+            Err("its mask is one for all keys, and {new} excludes those that it doesn't have".to_string())
         }
+        ("GroupNormalization", 21) => step.scale_channels(),
         ("Scan", 9) => Err("its inputs have a batch, and those of {new} have none".to_string()),
-        ("Tile", 6) => Err("it repeats one axis, and {new} all".to_string()),
+        ("Tile", 6) => step.repeat_all(),
         _ => Ok(()),
     }
 }

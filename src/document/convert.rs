@@ -1,15 +1,15 @@
 //! Models of a later opset: nodes whose operators differ in form only are rewritten.
 
-use super::changes::change;
+use super::changes::{change, renew};
 use super::extract::domain;
 use super::names::{Names, all_nodes};
 use super::simplify::{ALL_CONSTANTS, FREE_INITIALIZERS, is_old_constant};
 use super::step::{Beside, LATER, Step};
 use super::{Document, Function, Graph, Initializer, Node, OpsetImport, Part, ValueInfo};
 use crate::error::{Error, Result, quote};
-use crate::graph::{GraphDetails, NodeDetails};
+use crate::graph::{GraphDetails, NodeDetails, types};
 use crate::model::Inspection;
-use crate::schema::{self, Arity, Schema};
+use crate::schema::{self, Schema};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -29,9 +29,10 @@ const KEPT: usize = 1000;
 impl Document {
     /// Makes the model one of a later opset of `ai.onnx`, with bodies and functions. Nodes whose operators change in form
     /// only are rewritten: attributes that became inputs become constants, and what another default would change
-    /// is stated. Nodes of other domains stay. The version of the format is raised if the opset needs it; inputs that
-    /// initializers fix (below version 4 of the format) are no inputs any more then. `found` is the inspection of this
-    /// document, which has types and shapes.
+    /// is stated. A few nodes stand for some operators that went. Nodes whose types a later version doesn't take are
+    /// refused, as far as types are known. Nodes of other domains stay. The version of the format is raised if the opset
+    /// needs it; inputs that initializers fix (below version 4 of the format) are no inputs any more then. `found` is the
+    /// inspection of this document, which has types and shapes.
     ///
     /// # Errors
     /// [`Kind::Input`](crate::Kind::Input) for an opset that isn't known, or is before that of the model or of a function.
@@ -277,14 +278,24 @@ impl Converter {
             let operator = Some(operator.to_string());
             move |error: Error| error.at(|place| (place.operator, place.version) = (operator, Some(version)))
         };
+        let mut step = Step {
+            node: node.clone(),
+            first: version,
+            known,
+            names: &mut self.names,
+            read: &self.read,
+            to: self.to,
+            beside: Beside::default(),
+            was_upsample: false,
+        };
         if schema::is_experimental(&first) {
-            let same = schema::resolve("", &node.op_type, self.to).is_ok_and(|last| last.since_version == version);
-            let refused = || Error::unsupported("it was an experimental operator, which ONNX dropped in release 1.5");
-            return if same { Ok(None) } else { Err(at(&node.op_type, version)(refused())) };
+            if schema::resolve("", &node.op_type, self.to).is_ok_and(|last| last.since_version == version) {
+                return Ok(None);
+            }
+            renew(&mut step).map_err(|why| at(&node.op_type, version)(Error::unsupported(why)))?;
         }
-        let mut step = Step::new(node.clone(), known, &mut self.names, &self.read, self.to);
-        let mut stays = true;
-        let mut history = history(&mut self.histories, &node.op_type)?;
+        let mut stays = step.node.op_type == node.op_type;
+        let mut history = history(&mut self.histories, &step.node.op_type)?;
         while let Some(new) = history.iter().find(|new| new.since_version > version && new.since_version <= self.to) {
             let old = history.iter().find(|old| old.since_version == version);
             let since = new.since_version;
@@ -302,6 +313,10 @@ impl Converter {
             }
             stays &= step.node.op_type == node.op_type;
             version = since;
+        }
+        if let Some(last) = history.iter().find(|last| last.since_version == version && version > step.first) {
+            let refused = at(&node.op_type, step.first);
+            fits(&step, last).map_err(|why| refused(Error::unsupported(why)))?;
         }
         let Step { node: converted, beside, .. } = step;
         if stays && *node == converted {
@@ -338,13 +353,17 @@ fn agree(node: &Node, old: Option<&Schema>, new: &Schema) -> std::result::Result
             return Err(format!("attribute {} has another default in {label}", old.name));
         }
     }
-    let many = |last: Option<&schema::Parameter>| last.is_some_and(|last| matches!(last.arity, Arity::Variadic(_)));
-    if node.inputs.len() > new.inputs.len() && !many(new.inputs.last()) {
-        return Err(format!("{label} has {} inputs at most", new.inputs.len()));
-    }
-    if node.outputs.len() > new.outputs.len() && !many(new.outputs.last()) {
-        return Err(format!("{label} has {} outputs at most", new.outputs.len()));
-    }
+    Ok(())
+}
+
+/// Checks that a version takes so many inputs and outputs, and the types that are known.
+fn fits(step: &Step<'_>, last: &Schema) -> std::result::Result<(), String> {
+    let Node { inputs, outputs, .. } = &step.node;
+    let is_given = |name: &String| !name.is_empty();
+    let type_of = |name: &String| is_given(name).then(|| step.type_of(name));
+    types::check_arity(last, inputs.iter().map(is_given), outputs.iter().map(is_given))
+        .and_then(|()| types::check(last, inputs.iter().map(type_of), 0))
+        .map_err(|error| format!("{error} in {}", last.label()))?;
     Ok(())
 }
 

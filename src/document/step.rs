@@ -3,9 +3,9 @@
 use super::names::Names;
 use super::{Attribute, AttributeValue, Initializer, Node};
 use crate::dtype::DType;
-use crate::graph::{GraphDetails, NodeDetails, ValueDetails};
-use crate::tensor::Tensor;
-use crate::value::{Dim, Value};
+use crate::graph::{GraphDetails, NodeDetails, Origin, ValueDetails};
+use crate::tensor::{Scalar, Tensor};
+use crate::value::{Dim, Value, ValueType};
 use half::f16;
 use std::collections::HashSet;
 
@@ -20,12 +20,14 @@ pub(super) const LATER: &str = "{new}";
 /// A node on its way from one version of its operator to the next.
 pub(super) struct Step<'a> {
     pub(super) node: Node,
-    known: Option<(&'a NodeDetails, &'a GraphDetails)>,
-    names: &'a mut Names,
+    /// The version that it had at first.
+    pub(super) first: i64,
+    pub(super) known: Option<(&'a NodeDetails, &'a GraphDetails)>,
+    pub(super) names: &'a mut Names,
     /// What some node or output of the model reads.
-    read: &'a HashSet<String>,
+    pub(super) read: &'a HashSet<String>,
     /// The opset that the model gets: further nodes have its form.
-    to: i64,
+    pub(super) to: i64,
     pub(super) beside: Beside,
     /// It was an Upsample, whose scales are at least 1.
     pub(super) was_upsample: bool,
@@ -46,17 +48,13 @@ const AXES_INPUT: i64 = 13;
 /// The opset whose Reshape may take a zero as a size.
 const ALLOW_ZERO: i64 = 14;
 
-impl<'a> Step<'a> {
-    pub(super) fn new(
-        node: Node,
-        known: Option<(&'a NodeDetails, &'a GraphDetails)>,
-        names: &'a mut Names,
-        read: &'a HashSet<String>,
-        to: i64,
-    ) -> Step<'a> {
-        Step { node, known, names, read, to, beside: Beside::default(), was_upsample: false }
-    }
+/// The opset that CastLike came with.
+const CAST_LIKE: i64 = 15;
 
+/// The scale of each group is repeated for so many channels at most.
+const CHANNELS: usize = 1 << 16;
+
+impl<'a> Step<'a> {
     pub(super) fn remove(&mut self, name: &str) {
         self.node.attributes.retain(|attribute| attribute.name != name);
     }
@@ -106,9 +104,23 @@ impl<'a> Step<'a> {
 
     /// Makes a constant that is an input of the node.
     pub(super) fn constant(&mut self, what: &str, input: usize, tensor: &Tensor) {
+        let name = self.named(what, tensor);
+        self.set_input(input, name);
+    }
+
+    /// The name of a new constant.
+    fn named(&mut self, what: &str, tensor: &Tensor) -> String {
         let name = self.name(what);
         self.beside.constants.push(Initializer::new(&name, tensor));
-        self.set_input(input, name);
+        name
+    }
+
+    /// Puts a node before this one, from an input to what it has instead.
+    fn before(&mut self, input: usize, what: &str, node: impl FnOnce(String, String) -> Node) {
+        let Some(name) = self.node.inputs.get(input).cloned() else { return };
+        let made = self.name(what);
+        self.beside.before.push(node(name, made.clone()));
+        self.set_input(input, made);
     }
 
     /// A new name.
@@ -145,17 +157,37 @@ impl<'a> Step<'a> {
     pub(super) fn number_to_input(&mut self, name: &str, input: usize, default: Option<f32>) -> Done {
         let Some(number) = self.float(name)? else { return Ok(()) };
         self.remove(name);
-        if default.map(f32::to_bits) == Some(number.to_bits()) {
-            return Ok(());
+        if default.map(f32::to_bits) != Some(number.to_bits()) {
+            let name = self.number(name, number)?;
+            self.set_input(input, name);
         }
-        let tensor = match self.dtype(0) {
-            Some(DType::Float) => Tensor::scalar(number),
-            Some(DType::Double) => Tensor::scalar(f64::from(number)),
-            Some(DType::Float16) => Tensor::scalar(f16::from_f32(number)),
-            _ => return Err(format!("{name} becomes an input, and its type doesn't follow")),
-        };
-        self.constant(name, input, &tensor);
         Ok(())
+    }
+
+    /// The name of a new constant, or of what a new node gives: a number of the type of the first input.
+    fn number(&mut self, what: &str, number: f32) -> Done<String> {
+        let tensor = match (self.dtype(0), self.node.inputs.first().cloned()) {
+            (Some(DType::Float), _) => Tensor::scalar(number),
+            (Some(DType::Double), _) => Tensor::scalar(f64::from(number)),
+            (Some(DType::Float16), _) => Tensor::scalar(f16::from_f32(number)),
+            (None, Some(like)) if self.to >= CAST_LIKE => {
+                let (given, made) = (self.named("given", &Tensor::scalar(number)), self.name(what));
+                self.beside.before.push(Node::new("CastLike", [given, like], [&made]));
+                return Ok(made);
+            }
+            _ => return Err(format!("{what} becomes an input, and its type doesn't follow")),
+        };
+        Ok(self.named(what, &tensor))
+    }
+
+    /// The type of one of the inputs that the node has now, if it is known.
+    pub(super) fn type_of(&self, name: &str) -> Option<ValueType> {
+        if let Some(own) = self.beside.constants.iter().find(|constant| constant.name == name) {
+            return own.dtype().map(ValueType::Tensor);
+        }
+        let (node, details) = self.known?;
+        let mut given = node.inputs.iter().filter_map(|at| details.values.get((*at)?));
+        given.find(|value| value.name == name)?.value_type.clone()
     }
 
     pub(super) fn value(&self, input: usize) -> Option<&'a ValueDetails> {
@@ -167,6 +199,47 @@ impl<'a> Step<'a> {
     pub(super) fn dims(&self, input: usize) -> Option<Vec<Option<usize>>> {
         let dims = self.value(input)?.shape.as_ref()?;
         Some(dims.iter().map(|dim| if let Dim::Fixed(size) = dim { Some(*size) } else { None }).collect())
+    }
+
+    /// An input that is a constant.
+    fn tensor(&self, input: usize) -> Option<&'a Tensor> {
+        match self.value(input)?.constant.as_ref()? {
+            Value::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    /// Whether an input has one element, if its shape is known.
+    pub(super) fn is_single(&self, input: usize) -> bool {
+        self.dims(input).is_some_and(|dims| dims.iter().all(|size| *size == Some(1)))
+    }
+
+    /// Whether no element of an input is negative, as far as is known.
+    pub(super) fn is_natural(&self, input: usize) -> bool {
+        let natural = |value: Scalar<'_>| match value {
+            Scalar::Int(value) => value >= 0,
+            Scalar::Uint(_) => true,
+            Scalar::Float(value) => value >= 0.0,
+            Scalar::Double(value) => value >= 0.0,
+            _ => false,
+        };
+        let made_by = || match self.value(input)?.origin {
+            Origin::Node(at) => self.known?.1.nodes.get(at),
+            _ => None,
+        };
+        matches!(self.dtype(input), Some(DType::Uint8 | DType::Uint16 | DType::Uint32 | DType::Uint64))
+            || self.tensor(input).is_some_and(|tensor| tensor.scalars().all(natural))
+            || made_by().is_some_and(|by| by.domain.is_empty() && ["ArgMax", "ArgMin"].contains(&by.operator.as_str()))
+    }
+
+    /// The whole number that an input is, if it is a constant.
+    fn whole(&self, input: usize) -> Option<i64> {
+        let value = match self.tensor(input)?.scalars().next()? {
+            Scalar::Float(value) => f64::from(value),
+            Scalar::Double(value) => value,
+            _ => return None,
+        };
+        (value.fract() == 0.0).then_some(value as i64)
     }
 
     /// Whether Cast-23 and Cast-24 give the same.
@@ -188,11 +261,7 @@ impl<'a> Step<'a> {
         let name = self.node.inputs.get(1).ok_or_else(unknown)?;
         let own =
             self.beside.constants.iter().find(|constant| constant.name == *name).and_then(|own| own.tensor().ok());
-        let known = || match self.value(1)?.constant.as_ref()? {
-            Value::Tensor(tensor) => Some(tensor.clone()),
-            _ => None,
-        };
-        let scales = own.or_else(known).ok_or_else(unknown)?;
+        let scales = own.or_else(|| self.tensor(1).cloned()).ok_or_else(unknown)?;
         let scales = scales.as_slice::<f32>().map_err(|_| unknown())?;
         match (scales.iter().any(|scale| *scale < 1.0), scales.iter().any(|scale| *scale > 1.0)) {
             (false, _) => Ok("floor"),
@@ -255,23 +324,91 @@ impl<'a> Step<'a> {
 
     /// Adds dimensions of size 1 behind those of an input.
     pub(super) fn unsqueeze(&mut self, input: usize, rank: usize, count: usize) {
-        let Some(name) = self.node.inputs.get(input).cloned() else { return };
         let axes: Vec<i64> = (0..count).map(|k| (rank + k) as i64).collect();
-        let wide = self.name("wide");
-        let node = if self.to >= AXES_INPUT {
-            let constant = self.name("axes");
-            self.beside.constants.push(Initializer::new(&constant, &Tensor::from(axes)));
-            Node::new("Unsqueeze", [name, constant], [&wide])
+        if self.to >= AXES_INPUT {
+            let axes = self.named("axes", &Tensor::from(axes));
+            self.before(input, "wide", |from, to| Node::new("Unsqueeze", [from, axes], [to]));
         } else {
-            Node::new("Unsqueeze", [name], [&wide]).attribute("axes", axes)
-        };
-        self.beside.before.push(node);
-        self.set_input(input, wide);
+            self.before(input, "wide", |from, to| Node::new("Unsqueeze", [from], [to]).attribute("axes", axes));
+        }
+    }
+
+    /// Drops the dimensions of size 1 of an input.
+    pub(super) fn squeeze(&mut self, input: usize) {
+        self.before(input, "narrow", |from, to| Node::new("Squeeze", [from], [to]));
+    }
+
+    /// Makes an input one of int64.
+    pub(super) fn cast(&mut self, input: usize) {
+        let code = i64::from(DType::Int64.code());
+        self.before(input, "cast", |from, to| Node::new("Cast", [from], [to]).attribute("to", code));
+    }
+
+    /// One axis that is repeated becomes a number of repeats for each.
+    pub(super) fn repeat_all(&mut self) -> Done {
+        let unknown =
+            "it repeats one axis, and {new} all: its tiles and axis aren't constants, or its rank isn't known";
+        let known = self.whole(1).zip(self.whole(2)).zip(self.dims(0));
+        let ((tiles, axis), dims) = known.ok_or(unknown)?;
+        let at = usize::try_from(if axis < 0 { axis + dims.len() as i64 } else { axis });
+        let at = at
+            .ok()
+            .filter(|at| *at < dims.len())
+            .ok_or_else(|| format!("its axis is {axis}, which it doesn't have"))?;
+        let repeats: Vec<i64> = (0..dims.len()).map(|k| if k == at { tiles } else { 1 }).collect();
+        self.node.inputs.truncate(1);
+        self.constant("repeats", 1, &Tensor::from(repeats));
+        Ok(())
+    }
+
+    /// The scale and the bias of each group become those of each channel.
+    pub(super) fn scale_channels(&mut self) -> Done {
+        let groups = self.int("num_groups")?.and_then(|groups| usize::try_from(groups).ok());
+        let channels = self.dims(0).and_then(|dims| *dims.get(1)?);
+        let known = groups.zip(channels).filter(|(groups, channels)| *groups > 0 && channels.is_multiple_of(*groups));
+        let (groups, channels) =
+            known.ok_or("its scale and bias are those of groups, and {new} has those of channels")?;
+        match self.dtype(0) {
+            Some(DType::Float) => {}
+            // It computes in its own type.
+            Some(dtype) => self.set("stash_type", i64::from(dtype.code())),
+            None => return Err("its type doesn't follow, on which stash_type of {new} depends".to_string()),
+        }
+        if groups == channels {
+            return Ok(());
+        }
+        if channels > CHANNELS {
+            return Err(format!(
+                "its scale and bias are those of groups, and {LATER} has those of {channels} channels"
+            ));
+        }
+        let each: Vec<i64> = (0..channels).map(|channel| (channel / (channels / groups)) as i64).collect();
+        let each = self.named("groups", &Tensor::from(each));
+        for (input, what) in [(1, "scale"), (2, "bias")] {
+            self.before(input, what, |from, to| Node::new("Gather", [&from, &each], [&to]));
+        }
+        Ok(())
+    }
+
+    /// An experimental operator becomes one of the standard, scaled before it and after it.
+    pub(super) fn scaled(&mut self, operator: &str) -> Done {
+        let missing = |name: &str| format!("attribute {name} is missing");
+        let alpha = self.float("alpha")?.ok_or_else(|| missing("alpha"))?;
+        let beta = self.float("beta")?.ok_or_else(|| missing("beta"))?;
+        let (alpha, beta) = (self.number("alpha", alpha)?, self.number("beta", beta)?);
+        self.before(0, "scaled", |from, to| Node::new("Mul", [beta, from], [to]));
+        let computed = self.name("computed");
+        let outputs = std::mem::replace(&mut self.node.outputs, vec![computed.clone()]);
+        self.beside.after.push(Node::new("Mul", [alpha, computed], outputs));
+        ["alpha", "beta"].iter().for_each(|name| self.remove(name));
+        self.node.op_type = operator.to_string();
+        Ok(())
     }
 
     /// Drops what said how the second input is broadcast.
     pub(super) fn broadcast(&mut self) -> Done {
         if self.int("broadcast")?.unwrap_or(0) != 0
+            && !self.is_single(1)
             && let Some(axis) = self.int("axis")?
         {
             let ranks = self.dims(0).zip(self.dims(1)).map(|(one, other)| (one.len(), other.len()));

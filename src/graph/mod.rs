@@ -16,7 +16,7 @@ mod run;
 mod scope;
 #[cfg(test)]
 pub(crate) mod testing;
-mod types;
+pub(crate) mod types;
 mod watch;
 
 pub(crate) use details::Details;

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 /// The known types of a node's values.
 #[derive(Debug, Default)]
-pub(super) struct Types {
+pub(crate) struct Types {
     /// The type of each output, if it follows from the inputs.
     pub(super) outputs: SmallVec<[Option<ValueType>; 1]>,
     /// The type of some input isn't known yet.
@@ -15,7 +15,7 @@ pub(super) struct Types {
 }
 
 /// Checks the number of inputs and outputs; `false` stands for an omitted one.
-pub(super) fn check_arity(
+pub(crate) fn check_arity(
     schema: &Schema,
     inputs: impl ExactSizeIterator<Item = bool> + Clone,
     outputs: impl ExactSizeIterator<Item = bool> + Clone,
@@ -62,7 +62,7 @@ fn wrong_count(what: &str, formal: &[Parameter], given: usize) -> Error {
 }
 
 /// Checks the inputs' types: the outer `None` is an omitted input, the inner one an unknown type.
-pub(super) fn check(
+pub(crate) fn check(
     schema: &Schema,
     inputs: impl Iterator<Item = Option<Option<ValueType>>>,
     outputs: usize,

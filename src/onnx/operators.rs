@@ -74,8 +74,14 @@ impl Loader<'_> {
             Some(opset) if opset > 0 => self.registry.resolve(domain, op_type, opset),
             _ if self.registry.compatibility.undeclared_domains => self.registry.resolve(domain, op_type, newest()),
             None => {
-                let text = format!("the model doesn't import the domain {}", domain_name(domain));
-                Err(Error::model(text).with_remedy(Remedy::Allow("undeclared_domains")))
+                let error = Error::model(format!("the model doesn't import the domain {}", domain_name(domain)));
+                match self.registry.resolve(domain, op_type, newest()) {
+                    Ok(found) if found.is_missing() => Ok(found),
+                    Ok(_) => Err(error.with_remedy(Remedy::Allow("undeclared_domains"))),
+                    // No import would help.
+                    Err(why) if schema::versions(domain, op_type).is_empty() => Err(why),
+                    Err(_) => Err(error),
+                }
             }
             Some(opset) => {
                 let name = domain_name(domain);

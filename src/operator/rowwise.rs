@@ -11,7 +11,8 @@ use kernels::elementwise::{Operand, RowOf, walk};
 pub(crate) enum Align {
     /// All inputs at their last dimensions, as numpy does.
     Last,
-    /// The second input has dimensions of the first from this axis on; without an axis, the last ones.
+    /// The second input has dimensions of the first from this axis on; without an axis, the last ones. Or it is one for all,
+    /// with no more dimensions than the first.
     At(Option<i64>),
     /// The second input is one for all, or one for each entry of axis 1 of the first; else at the last dimensions of the
     /// first.
@@ -139,7 +140,9 @@ impl Call<'_> {
                 let text = format!("{name} has shape {b}, {first} has shape {a}: without broadcast they must be equal");
                 return Err(Error::input(text).parameter(self.name(other)));
             }
-            Align::Channels if second.iter().all(|dim| *dim == 1) => {
+            Align::At(_) | Align::Channels
+                if second.iter().all(|dim| *dim == 1) && (align == Align::Channels || second.len() <= first.len()) =>
+            {
                 second.clear();
                 return Ok(());
             }

@@ -136,10 +136,31 @@ fn operators_that_are_not_there() {
         ),
         case(
             "a domain that is not imported",
-            |m| first_node(m).domain = Some("com.example".into()),
+            |m| {
+                first_node(m).domain = Some("ai.onnx.ml".into());
+                first_node(m).op_type = Some("ArrayFeatureExtractor".into());
+            },
             Kind::Model,
-            "node \"node\" (com.example::Gather): the model doesn't import the domain \"com.example\" (Compatibility::undeclared_domains accepts it)",
+            "node \"node\" (ai.onnx.ml::ArrayFeatureExtractor): the model doesn't import the domain \"ai.onnx.ml\" \
+             (Compatibility::undeclared_domains accepts it)",
+            at_node("ArrayFeatureExtractor", None).with(|p| p.domain = Some("ai.onnx.ml".into())),
+        ),
+        case(
+            "a domain that is not imported, without the operator",
+            |m| first_node(m).domain = Some("com.example".into()),
+            Kind::Unsupported,
+            "node \"node\" (com.example::Gather): domain \"com.example\" is not in the standard and has no operators here",
             at_node("Gather", None).with(|p| p.domain = Some("com.example".into())),
+        ),
+        case(
+            "a domain that is not imported, and dropped the operator",
+            |m| {
+                m.opset_import = vec![import("ai.onnx.ml", 3)];
+                first_node(m).op_type = Some("Upsample".into());
+            },
+            Kind::Model,
+            "node \"node\" (Upsample): the model doesn't import the domain \"ai.onnx\"",
+            at_node("Upsample", None),
         ),
         case(
             "the standard's domain is not imported either",
@@ -294,12 +315,6 @@ fn subgraphs_are_looked_into() {
     let cause = |domain: &str, operator: &str, text: &str| (domain.into(), operator.into(), text.into());
     let expected: [(String, String, String); 3] = [
         cause(
-            "com.example",
-            "Own",
-            "in node \"node\" (own::Either): node #0 (com.example::Own): the model doesn't import the domain \"com.example\" \
-             (Compatibility::undeclared_domains accepts it)",
-        ),
-        cause(
             "own",
             "Either",
             "node \"node\" (own::Either): domain \"own\" is not in the standard and has no operators here",
@@ -309,6 +324,12 @@ fn subgraphs_are_looked_into() {
             "ATen",
             "in node \"node\" (own::Either): node #0 (ATen): ATen was an experimental operator, which ONNX dropped in release \
              1.5",
+        ),
+        cause(
+            "com.example",
+            "Own",
+            "in node \"node\" (own::Either): node #0 (com.example::Own): domain \"com.example\" is not in the standard and has no \
+             operators here",
         ),
     ];
     assert_eq!(causes, expected);

@@ -14,7 +14,7 @@ use crate::{Global, json, print};
 use about::About;
 use clap::Args;
 use onnxref::schema::{self, Schema};
-use onnxref::{Support, quote, supported};
+use onnxref::{Kind, Support, quote, supported};
 use std::collections::HashMap;
 
 /// List the operators of the standard and what runs here, or explain one
@@ -254,6 +254,10 @@ fn at(operator: &Operator, opset: Option<i64>) -> Option<Operator> {
 }
 
 fn unknown_operator(name: &str, all: &[Operator]) -> Failure {
+    // Old releases had others, of which nothing is known but their names.
+    if let Some(error) = schema::history("", name).err().filter(|error| error.kind() == Kind::Unsupported) {
+        return Failure::usage(error.to_string());
+    }
     let hint = meant(name, all.iter().map(Operator::key));
     Failure::usage(format!("{} is not an operator of the standard, nor part of a name{hint}", quote(name)))
 }

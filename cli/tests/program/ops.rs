@@ -145,6 +145,8 @@ fn what_is_not_there_is_told() {
             &["ops", "GatherElement_"][..],
             "\"GatherElement_\" is not an operator of the standard, nor part of a name: did you mean \"GatherElements\"",
         ),
+        (&["ops", "ConstantFill"], "ConstantFill was an experimental operator, which ONNX dropped in release 1.5\n"),
+        (&["ops", "ATen"], "ATen was an experimental operator, which ONNX dropped in release 1.5\n"),
         (&["ops", "012345"], "\"012345\" is not an operator of the standard, nor part of a name\n"),
         (&["ops", "--domain", "com.example"], "--domain com.example: no such domain; known: ai.onnx, ai.onnx.ml, "),
         (&["ops", "--opset", "99"], "--opset 99: the newest opset of ai.onnx is 28"),

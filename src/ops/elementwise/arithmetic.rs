@@ -118,6 +118,12 @@ mod tests {
             .gives(tensor(&[2, 3], [11f32, 12.0, 13.0, 24.0, 25.0, 26.0]));
         run("Add", 6, [int("broadcast", 1), int("axis", -1)], [&a, &tensor(&[1], [1f32])])
             .gives(tensor(&[2, 3], [2f32, 3.0, 4.0, 5.0, 6.0, 7.0]));
+        let one = tensor(&[1, 1], [1f32]);
+        for axis in [-1, 0, 1] {
+            run("Add", 6, [int("broadcast", 1), int("axis", axis)], [&a, &one])
+                .gives(tensor(&[2, 3], [2f32, 3.0, 4.0, 5.0, 6.0, 7.0]));
+        }
+        run("Add", 6, [int("broadcast", 1)], [&three, &one]).fails("has no place in \"A\" of shape [3]");
         run("Add", 6, [], [&a, &three]).fails("without broadcast they must be equal");
         run("Add", 1, [], [&three, &tensor(&[], [1f32])]).gives([11f32, 21.0, 31.0]);
         run("Add", 6, [int("broadcast", 1), int("axis", 1)], [&a, &two])

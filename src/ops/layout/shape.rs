@@ -49,7 +49,10 @@ impl Operator for Dimensions {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        let Some(dims) = facts.dims(0) else { return Ok(()) };
+        let Some(dims) = facts.dims(0) else {
+            facts.give(0, [Dim::Unknown]);
+            return Ok(());
+        };
         let dims = self.of(dims);
         facts.give(0, [Dim::Fixed(dims.len())]);
         facts.give_list(0, DType::Int64, &dims.iter().map(Formula::of).collect::<List>());
@@ -96,6 +99,8 @@ mod tests {
 
     #[test]
     fn sizes_are_inferred() {
+        infer("Shape", 25, [], ["float"]).gives("[?]");
+        infer("Shape", 15, [int("start", 1)], ["float[N, 3]"]).gives("[1]");
         infer("Size", 13, [], ["float[N, 3]"]).lists("3*N");
         infer("Size", 1, [], ["float[2, 3]"]).lists("6");
         infer("Size", 13, [], ["float[]"]).lists("1");
