@@ -129,6 +129,8 @@ impl Call<'_> {
     /// Aligns the second shape to the first.
     fn align(&self, align: Align, held: &[Held], shapes: &mut [Shape]) -> Result<()> {
         let [first, second] = shapes else { return Ok(()) };
+        let (rank, single) = (first.len() as i64, second.iter().all(|dim| *dim == 1));
+        let is_place = |axis: Option<i64>| axis.is_none_or(|axis| (-rank..=rank).contains(&axis));
         let axis = match align {
             Align::Last => return Ok(()),
             Align::Equal | Align::EqualOrScalar if first == second => return Ok(()),
@@ -140,9 +142,11 @@ impl Call<'_> {
                 let text = format!("{name} has shape {b}, {first} has shape {a}: without broadcast they must be equal");
                 return Err(Error::input(text).parameter(self.name(other)));
             }
-            Align::At(_) | Align::Channels
-                if second.iter().all(|dim| *dim == 1) && (align == Align::Channels || second.len() <= first.len()) =>
-            {
+            Align::Channels if single => {
+                second.clear();
+                return Ok(());
+            }
+            Align::At(axis) if single && second.len() <= first.len() && is_place(axis) => {
                 second.clear();
                 return Ok(());
             }

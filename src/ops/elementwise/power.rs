@@ -26,8 +26,9 @@ impl Rowwise for Pow {
 
     /// Powers of floats, if they have a shorter way.
     fn of_constants(&self, base: DType, constant: &Constants<'_>) -> Option<Arc<dyn Rowwise>> {
-        let exponent =
-            constant(1).filter(|exponent| exponent.rank() == 0 && exponent.dtype() == base && base.is_float())?;
+        // An axis may be none of the base.
+        let anywhere = base.is_float() && !matches!(self.align, Align::At(Some(_)));
+        let exponent = constant(1).filter(|exponent| anywhere && exponent.rank() == 0 && exponent.dtype() == base)?;
         let short = Short::of_element(exponent.bytes(), base)?;
         Some(Elementwise::new(short, float_row, Align::Last).shared())
     }
