@@ -263,6 +263,29 @@ fn a_model_is_saved_where_its_path_leads() -> Result<()> {
     Ok(())
 }
 
+/// Data goes where a link of the model leads, and no model takes the place of its data.
+#[test]
+#[cfg(unix)]
+fn data_is_saved_where_the_model_leads() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let [model, data, link] = ["model.onnx", "w.bin", "links/own.onnx"].map(|name| folder.path().join(name));
+    let tensor = Initializer::new("w", &Tensor::from(vec![1f32, 2.0]));
+    let mut document = Document::new(Graph::new("g").initializer(tensor), 22);
+    document.externalize("w.bin", 1)?.write(std::fs::File::create(&data)?)?;
+    document.save(&model)?;
+    std::fs::create_dir(folder.path().join("links"))?;
+    std::os::unix::fs::symlink("../model.onnx", &link)?;
+    let document = Document::read(&model)?;
+    document.save(&link)?;
+    ensure!(std::fs::read_dir(folder.path().join("links"))?.count() == 1);
+    ensure!(std::fs::read(&model)? == document.to_bytes()?);
+    let error = document.save(&data).map_err(|error| error.to_string());
+    let text = format!("file \"{}\": the model can't take the place of its own external data", data.display());
+    assert_eq!(error, Err(text));
+    ensure!(std::fs::read(&data)?.len() == 8);
+    Ok(())
+}
+
 #[test]
 fn external_data_stays_in_the_folder() -> Result<()> {
     let mut document = Document::new(Graph::new("g"), 22);

@@ -47,11 +47,17 @@ impl<'a> Dump<'a> {
     /// Makes the folder. It may exist, but without a dump in it.
     pub(crate) fn new(folder: &'a Path, cancel: &'a Cancel) -> std::result::Result<Dump<'a>, Failure> {
         let wrong = |why: String| Failure::usage(format!("--dump {}: {why}", print::path(&folder.to_string_lossy())));
-        std::fs::create_dir_all(folder).map_err(|e| wrong(e.to_string()))?;
-        let index = List::new(&folder.join(INDEX)).map_err(|e| match e.kind() {
+        let full = |e| Failure::run(bounded::error(&folder.join(INDEX).to_string_lossy(), e));
+        let unmade = |e: io::Error| match e.kind() {
             io::ErrorKind::AlreadyExists => wrong(format!("it has a dump already: {INDEX}")),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => full(e),
             _ => wrong(e.to_string()),
-        })?;
+        };
+        std::fs::create_dir_all(folder).map_err(unmade)?;
+        let path = folder.join(INDEX);
+        let file = File::create_new(&path).map_err(unmade)?;
+        // Without room for the list there is no dump.
+        let index = List::new(file).inspect_err(|_| _ = std::fs::remove_file(&path)).map_err(full)?;
         Ok(Dump { folder, cancel, index, count: 0 })
     }
 
@@ -113,10 +119,9 @@ struct List {
 const RUNNING: &str = "\n],\n\"complete\": false,\n\"ended\": \"it was interrupted\"}";
 
 impl List {
-    fn new(path: &Path) -> io::Result<List> {
-        let mut list = List { file: File::create_new(path)?, at: 0, len: 0 };
-        // Without room for the list there is no dump.
-        list.put("{\"values\": [", RUNNING).inspect_err(|_| _ = std::fs::remove_file(path))?;
+    fn new(file: File) -> io::Result<List> {
+        let mut list = List { file, at: 0, len: 0 };
+        list.put("{\"values\": [", RUNNING)?;
         Ok(list)
     }
 

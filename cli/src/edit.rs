@@ -4,7 +4,7 @@ use crate::bounded::Unwritten;
 use crate::failure::{FAILED, Failure};
 use crate::options::{Running, is_standard_input, shown, standard_input};
 use crate::print::{self, Stdout};
-use crate::prove::{self, Proof};
+use crate::prove::{self, Proof, Proved};
 use crate::{Global, json, ops, output, report};
 use clap::Args;
 use onnxref::Error;
@@ -59,13 +59,21 @@ impl Editing {
         } else {
             Document::read_with(&self.model, &options)
         };
-        read.map_err(|error| self.unloadable(error))
+        let document = read.map_err(|error| self.unloadable(error))?;
+        let is_data = document.has_data_in(&self.to).map_err(|error| self.unloadable(error))?;
+        if is_data { Err(wrong(&format!("it is a file of {}", shown(&self.model)))) } else { Ok(document) }
     }
 
     /// What the model holds.
     pub(crate) fn inspect(&self, document: &Document) -> Result<Inspection, Failure> {
         let found = document.inspect(&self.running.options()?);
         found.map_err(|error| self.unloadable(error))
+    }
+
+    /// Declares the shapes that follow from changed inputs.
+    pub(crate) fn renew_shapes(&self, document: &mut Document) -> Result<(), Failure> {
+        let renewed = document.renew_shapes(&self.running.options()?);
+        renewed.map_err(|error| self.unloadable(error))
     }
 
     /// Types and shapes that follow for the values of a graph.
@@ -103,25 +111,29 @@ impl Editing {
         if !self.no_prove && !self.running.loading.mmap && data_of(before) >= MUCH {
             print::note("the proof reads the model's data into memory: --mmap leaves it in its files");
         }
-        let (proof, other_sizes) = match self.no_prove {
-            true => (Proof::None("--no-prove".to_string()), None),
+        let Proved { proof, random, other_sizes } = match self.no_prove {
+            true => Proof::None("--no-prove".to_string()).into(),
             false => prove::prove(before, &after, old_name, (&self.input, &self.running))?,
         };
         if let Proof::Differs(what) = &proof {
             return Err(Failure::new(FAILED, format!("the change is not proved, and nothing is written: {what}")));
         }
+        if before.has_training() && !after.has_training() {
+            print::note("what says how to train the model is dropped (training_info): it may tell of what is gone");
+        }
         let nodes = [before, &after].map(|document| document.graph.nodes.len());
         let moved = data(&mut after).map_err(|error| self.unloadable(error))?;
         let data = match moved {
             Some(data) => Some(data),
-            None => after.relocate(&self.to).map_err(|error| self.unloadable(error))?,
+            None => after.relocate(&output::followed(&self.to)).map_err(|error| self.unloadable(error))?,
         };
         self.check_place(before, data.as_ref())?;
         self.write(&after, data.as_ref())?;
         let output = self.to.to_string_lossy();
         if global.json {
             let data = data.map(|data| data.location);
-            json::line(&Written { output: &output, nodes, data, proof: &proof, other_sizes: other_sizes.as_deref() })?;
+            let other_sizes = other_sizes.as_deref();
+            json::line(&Written { output: &output, nodes, data, proof: &proof, random, other_sizes })?;
             return Ok(0);
         }
         let [old, new] = nodes;
@@ -133,6 +145,9 @@ impl Editing {
         match proof {
             Proof::Equal(count) => {
                 writeln!(Stdout, "proved: {} the same, bit by bit", are(count)).map_err(Failure::stdout)?;
+                if random > 0 {
+                    print::note(&format!("{} random and not compared", are(random)));
+                }
                 if let Some(why) = other_sizes {
                     print::note(&format!("it doesn't run {why}"));
                 }
@@ -145,8 +160,9 @@ impl Editing {
 
     /// The place of external data, which can be written and is not that of the model.
     pub(crate) fn data_place(&self, location: &str) -> Result<PathBuf, Failure> {
-        let place = self.to.with_file_name(location);
-        if place == self.to {
+        let model = output::followed(&self.to);
+        let place = model.with_file_name(location);
+        if place == model {
             return Err(unplaced(&place, "the model goes there"));
         }
         output::check_writable(&place).map_err(|error| unplaced(&place, &error.to_string()))?;
@@ -161,9 +177,8 @@ impl Editing {
         if same(&self.to, &self.model) || is_standard_input(&self.model) {
             return Ok(());
         }
-        let own = before.external_files().map_err(|error| self.unloadable(error))?;
-        let mut own = own.iter().map(|file| self.model.with_file_name(file)).chain([self.model.clone()]);
-        match own.any(|file| same(&file, &place)) {
+        let is_data = before.has_data_in(&place).map_err(|error| self.unloadable(error))?;
+        match is_data || same(&self.model, &place) {
             true => Err(unplaced(&place, &format!("it is a file of {}", shown(&self.model)))),
             false => Ok(()),
         }
@@ -171,7 +186,7 @@ impl Editing {
 
     fn write(&self, document: &Document, data: Option<&DataFile>) -> Result<(), Failure> {
         let model = self.to.to_string_lossy();
-        let place = data.map(|data| self.to.with_file_name(&data.location));
+        let place = data.map(|data| output::followed(&self.to).with_file_name(&data.location));
         let place = place.as_deref().map(Path::to_string_lossy);
         let data = place.as_deref().zip(data.map(File::Data));
         let files: Vec<(&str, File<'_>)> = data.into_iter().chain([(&*model, File::Model(document))]).collect();
@@ -239,9 +254,16 @@ struct Written<'a> {
     data: Option<String>,
     #[serde(flatten)]
     proof: &'a Proof,
+    /// So many outputs are random, and not compared.
+    #[serde(skip_serializing_if = "is_zero")]
+    random: usize,
     /// Why it doesn't run with other sizes that it leaves open.
     #[serde(skip_serializing_if = "Option::is_none")]
     other_sizes: Option<&'a str>,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// External data can't go to a place.

@@ -42,6 +42,7 @@ mod random;
 mod record;
 mod recorded;
 mod reduce;
+mod repeat;
 mod report;
 mod resize;
 mod run;

@@ -244,6 +244,11 @@ impl Place {
     }
 }
 
+/// Where a file is written: where links lead.
+pub(crate) fn followed(path: &Path) -> PathBuf {
+    if let Ok(Place::File(place)) = Place::of(path) { place } else { path.to_path_buf() }
+}
+
 /// The same for all paths that lead to a file, which may not be there yet.
 pub(crate) fn unique(path: &Path) -> PathBuf {
     let Ok(Place::File(place)) = Place::of(path) else { return path.to_path_buf() };

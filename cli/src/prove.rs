@@ -5,17 +5,15 @@ use crate::failure::{Failure, LOAD, explain};
 use crate::feeds::Feeding;
 use crate::options::Running;
 use crate::random::{Random, Range};
+use crate::repeat::{REPEATS, same};
 use onnxref::document::{Dimension, Document, Part, Size, ValueInfo};
-use onnxref::{Cancel, Dim, Error, Inputs, Kind, Model, Outputs, Tensor, Value, quote};
+use onnxref::{Cancel, Dim, Error, Inputs, Kind, LoadOptions, Model, Outputs, Tensor, Value, quote};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
 /// The sizes that open dimensions get, and the range of numbers, one after the other until the model runs.
 const TRIES: [(usize, Option<Range>); 6] =
     [(2, None), (1, None), (8, None), (32, None), (2, Some(POSITIVE)), (1, Some(POSITIVE))];
-
-/// Maximum number of runs that tell whether an output is random.
-const REPEATS: usize = 8;
 
 /// Integers are 1 then.
 const POSITIVE: Range = (0.5, 1.0);
@@ -31,61 +29,150 @@ pub(crate) enum Proof {
     Differs(String),
 }
 
+/// A proof, and what is to say of it.
+pub(crate) struct Proved {
+    pub(crate) proof: Proof,
+    /// So many outputs are random, and not compared.
+    pub(crate) random: usize,
+    /// Why other sizes of dimensions fail that the new model leaves open.
+    pub(crate) other_sizes: Option<String>,
+}
+
+impl From<Proof> for Proved {
+    fn from(proof: Proof) -> Proved {
+        Proved { proof, random: 0, other_sizes: None }
+    }
+}
+
 /// Runs the old model for the inputs and the outputs of the new one, which are values of it, and then the new one. One of
-/// them at a time is in memory, and nothing is prepared for runs that don't come. Beside the proof it returns why other
-/// sizes of dimensions fail that the new model leaves open.
+/// them at a time is in memory, and nothing is prepared for runs that don't come.
 pub(crate) fn prove(
     before: &Document,
     after: &Document,
     old_name: OldName<'_>,
     (given, running): (&[String], &Running),
-) -> Result<(Proof, Option<String>), Failure> {
+) -> Result<Proved, Failure> {
     let mut options = running.options()?.keep_packed(false);
-    let mut old = before.clone();
-    let wanted = after.graph.inputs.iter().chain(&after.graph.outputs).map(|info| old_name(&info.name));
-    let mut seen = HashSet::new();
-    let wanted = wanted.filter(|name| seen.insert(name.clone()));
-    old.graph.outputs = wanted.map(|name| Part::new(ValueInfo::untyped(name))).collect();
+    let cancel = running.cancel();
+    let excluded = excluded(before, after, old_name);
+    if !excluded.is_empty() {
+        return alone((before, after), excluded, old_name, (given, &options), &cancel).map(Proved::from);
+    }
+    let wanted = names(after.graph.inputs.iter().chain(&after.graph.outputs), old_name);
+    let mut old = needed(before, &wanted);
+    old.graph.outputs = wanted.into_iter().map(|name| Part::new(ValueInfo::untyped(name))).collect();
     let mut ran = Err(String::new());
     // Nodes that aren't needed may fail. They are dropped then.
     for optimize in [false, true] {
         options = options.optimize(optimize);
         ran = match old.load(&options) {
-            Ok(old) => run(&old, after, old_name, (given, running))?,
-            Err(error) => return Ok((Proof::None(format!("the model can't be loaded: {}", explain(&error))), None)),
+            Ok(old) => run(&old, after, old_name, &Feeding::named(given, &old)?, &cancel)?,
+            Err(error) => return Ok(Proof::None(format!("the model can't be loaded: {}", explain(&error))).into()),
         };
         if ran.is_ok() {
             break;
         }
     }
-    let new = after.load(&options).map_err(|error| {
-        let message = format!("the changed model can't be loaded, and nothing is written: {}", explain(&error));
-        Failure { error: Some(error), ..Failure::new(LOAD, message) }
-    })?;
+    let new = load(after, &options)?;
     let (feeds, known) = match ran {
         Ok(ran) => ran,
-        Err(why) => return Ok((Proof::None(why), None)),
+        Err(why) => return Ok(Proof::None(why).into()),
     };
-    let cancel = running.cancel();
     let Compared { same, differing } = match compare(&new, &known, &feeds, old_name, &cancel)? {
         Ok(compared) => compared,
-        Err(proof) => return Ok((proof, None)),
+        Err(proof) => return Ok(proof.into()),
     };
     if differing.is_empty() {
         if same == 0 {
-            return Ok((Proof::None("the model has no outputs".to_string()), None));
+            return Ok(Proof::None("the model has no outputs".to_string()).into());
         }
-        let fails = other_sizes(&new, before, &feeds, old_name, &cancel)?;
-        return Ok((Proof::Equal(same), fails));
+        let other_sizes = other_sizes(&new, before, &feeds, old_name, &cancel)?;
+        return Ok(Proved { other_sizes, ..Proof::Equal(same).into() });
     }
     drop(new);
     let random = random(&old.load(&options).map_err(Failure::run)?, &differing, (&known, &feeds), &cancel)?;
     let proof = match differing.iter().find(|(_, old)| !random.contains(old)) {
         Some((name, _)) => Proof::Differs(format!("output {} has other values", quote(name))),
         None if same == 0 => Proof::None("the model is random".to_string()),
-        None => Proof::Equal(same),
+        None => return Ok(Proved { random: differing.len(), ..Proof::Equal(same).into() }),
     };
-    Ok((proof, None))
+    Ok(proof.into())
+}
+
+/// The old names of values, each once.
+fn names<'a>(infos: impl Iterator<Item = &'a Part<ValueInfo>>, old_name: OldName<'_>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    infos.map(|info| old_name(&info.name)).filter(|name| seen.insert(name.clone())).collect()
+}
+
+/// A model without nodes that some values don't need: they may fail, or run for long.
+fn needed(document: &Document, values: &[String]) -> Document {
+    let (mut all, mut part) = (document.clone(), document.clone());
+    let cut = part.extract(None, Some(values), &|_| None).is_ok();
+    if cut && part.graph.nodes.len() < all.graph.nodes.len() {
+        all.graph.nodes = std::mem::take(&mut part.graph.nodes);
+    }
+    all
+}
+
+/// The new model, of which all must load.
+fn load(after: &Document, options: &LoadOptions) -> Result<Model, Failure> {
+    let load = |document: &Document| {
+        document.load(options).map_err(|error| {
+            let message = format!("the changed model can't be loaded, and nothing is written: {}", explain(&error));
+            Failure { error: Some(error), ..Failure::new(LOAD, message) }
+        })
+    };
+    let part = needed(after, &names(after.graph.outputs.iter(), &str::to_string));
+    let whole = load(after)?;
+    if part.graph.nodes.len() == after.graph.nodes.len() {
+        return Ok(whole);
+    }
+    drop(whole);
+    load(&part)
+}
+
+/// Inputs of the new model whose fixed sizes the old one excludes, by their old names, and how they differ.
+fn excluded(before: &Document, after: &Document, old_name: OldName<'_>) -> HashMap<String, String> {
+    let mut all = HashMap::new();
+    for info in &after.graph.inputs {
+        let old = before.graph.inputs.iter().find(|old| old.name == old_name(&info.name));
+        let dims = old.and_then(|old| old.dims()).into_iter().flatten();
+        for (axis, (dim, old)) in info.dims().into_iter().flatten().zip(dims).enumerate() {
+            if let (Size::Fixed(new @ 0..), Size::Fixed(old @ 0..)) = (&dim.size, &old.size)
+                && new != old
+            {
+                let text = format!("dimension {axis} of {} was {old} and is {new}", quote(&info.name));
+                all.entry(old_name(&info.name)).or_insert(text);
+            }
+        }
+    }
+    all
+}
+
+/// Runs the new model where no input fits both: whether it runs is all that can be said.
+fn alone(
+    (before, after): (&Document, &Document),
+    excluded: HashMap<String, String>,
+    old_name: OldName<'_>,
+    (given, options): (&[String], &LoadOptions),
+    cancel: &Cancel,
+) -> Result<Proof, Failure> {
+    let mut known = match before.load(options) {
+        Ok(old) => Feeding::named(given, &old)?,
+        Err(error) => return Ok(Proof::None(format!("the model can't be loaded: {}", explain(&error)))),
+    };
+    let new = load(after, options)?;
+    known.retain(|name, _| !excluded.contains_key(name));
+    let given = |info: &onnxref::ValueInfo| Some((info.name.clone(), known.get(&old_name(&info.name))?.clone()));
+    let given = new.inputs().filter_map(given).collect();
+    let mut texts: Vec<String> = excluded.into_values().collect();
+    texts.sort();
+    let why = format!("{}: no input fits both models", texts.join(", "));
+    Ok(match run(&new, after, &str::to_string, &given, cancel)? {
+        Ok(_) => Proof::None(why),
+        Err(fails) => Proof::Differs(format!("{why}, and of the changed one, {fails} (--no-prove writes it)")),
+    })
 }
 
 /// What the old model gives for the first inputs that it runs on, with these; or why it doesn't run.
@@ -93,20 +180,20 @@ fn run(
     old: &Model,
     after: &Document,
     old_name: OldName<'_>,
-    (given, running): (&[String], &Running),
+    given: &Fed,
+    cancel: &Cancel,
 ) -> Result<Result<(Fed, Outputs), String>, Failure> {
-    let given = Feeding::named(given, old)?;
     let mut why = None;
     for (size, range) in TRIES {
-        let feeds = match feeds(old, after, old_name, (size, range), &given) {
+        let feeds = match feeds(old, after, old_name, (size, range), given) {
             Ok(feeds) => feeds,
             Err(why) => return Ok(Err(why)),
         };
         let inputs = feeds.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-        match old.run_with(inputs, &running.cancel()) {
+        match old.run_with(inputs, cancel) {
             Ok(known) => return Ok(Ok((feeds, known))),
             Err(error) if error.kind() == Kind::Cancelled => return Err(Failure::run(error)),
-            Err(error) if is_of_input(&error, &given) => return Err(Failure::usage(format!("-i: {error:#}"))),
+            Err(error) if is_of_input(&error, given) => return Err(Failure::usage(format!("-i: {error:#}"))),
             Err(error) => {
                 why.get_or_insert(error);
             }
@@ -280,13 +367,4 @@ fn random(
         }
     }
     Ok(random)
-}
-
-/// Whether values have the same bits; each NaN counts as the same.
-fn same(one: &Value, other: &Value) -> bool {
-    let bytes = |value: &Value| {
-        let mut bytes = Vec::new();
-        value.write_canonical("", &mut bytes).map(|()| bytes)
-    };
-    matches!((bytes(one), bytes(other)), (Ok(one), Ok(other)) if one == other)
 }

@@ -1,9 +1,9 @@
 //! `onnxref set`: changes names, dimensions, outputs and metadata of a model, and where its data is.
 
-use crate::Global;
 use crate::edit::{Editing, unknown};
 use crate::failure::Failure;
 use crate::ops::meant;
+use crate::{Global, print};
 use clap::Args;
 use onnxref::document::{Document, Entry, Size};
 use onnxref::{Kind, quote};
@@ -23,8 +23,8 @@ pub(crate) struct Arguments {
     /// Set a symbol of shapes, or INPUT.AXIS: 4, batch or ?
     ///
     /// A number fixes it, a name makes it a symbol, ? any size. A symbol is replaced in all shapes. If a dimension of an
-    /// input is set by its place, shapes that were declared for what nodes compute are dropped, and those that follow are
-    /// declared for the outputs; --shapes declares all.
+    /// input is set by its place, shapes that were declared for what nodes compute are dropped but for ranks of outputs and in
+    /// bodies, and those that follow are declared for the outputs; --shapes declares all.
     #[arg(long, value_name = "NAME=SIZE")]
     dim: Vec<String>,
 
@@ -73,13 +73,15 @@ pub(crate) fn set(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     let before = editing.read()?;
     let mut after = before.clone();
     if arguments.dims(&mut after)? {
-        after.drop_shapes();
-        let types = editing.inferred(&after)?;
-        let inferred = |name: &str| types.get(name).cloned();
-        for info in after.graph.outputs.iter_mut().filter(|info| info.dims().is_none()) {
-            if let Some(known) = inferred(&info.name) {
-                info.value_type = known.value_type;
-            }
+        editing.renew_shapes(&mut after)?;
+    }
+    if !arguments.dim.is_empty() {
+        let mismatches = |document| -> Result<Vec<String>, Failure> {
+            Ok(editing.inspect(document)?.mismatches.iter().map(|error| format!("{error:#}")).collect())
+        };
+        let known = mismatches(&before)?;
+        for new in mismatches(&after)?.iter().filter(|new| !known.contains(new)) {
+            print::note(&format!("in the changed model, {new}"));
         }
     }
     arguments.outputs(&mut after)?;

@@ -78,6 +78,9 @@ impl Document {
         if old_ir < FREE_INITIALIZERS && ir >= FREE_INITIALIZERS {
             content.graph.change_if(fix_inputs);
         }
+        if from < Some(opset) {
+            content.drop_training();
+        }
         content.ir_version = Some(ir);
         *self = after;
         Ok(())

@@ -105,6 +105,16 @@ impl Document {
         Ok(all)
     }
 
+    /// Whether a path is that of a file with elements of tensors.
+    ///
+    /// # Errors
+    /// As [`Document::external_files`].
+    pub fn has_data_in(&self, path: impl AsRef<Path>) -> Result<bool> {
+        let (Some(model), Ok(path)) = (self.path(), path.as_ref().canonicalize()) else { return Ok(false) };
+        let files = self.external_files()?;
+        Ok(files.iter().any(|file| model.with_file_name(file).canonicalize().is_ok_and(|file| file == path)))
+    }
+
     /// Moves elements of tensors to one file of external data: those of all initializers of at least `threshold` bytes,
     /// and all that are in other files already. The document can be loaded again once it and that file are written.
     ///

@@ -2,6 +2,7 @@
 
 use super::{Document, Graph, Part, Size, ValueInfo};
 use crate::error::{Error, Result, quote};
+use crate::model::LoadOptions;
 use std::collections::HashSet;
 
 impl Document {
@@ -55,12 +56,45 @@ impl Document {
         Ok(())
     }
 
-    /// Drops the shapes that were declared for what nodes of the graph, its bodies and functions compute.
+    /// Declares for outputs of the graph and its bodies the sizes that follow, after dimensions of inputs were set. As
+    /// [`Document::drop_shapes`] otherwise.
+    ///
+    /// # Errors
+    /// As [`Document::inspect`].
+    pub fn renew_shapes(&mut self, options: &LoadOptions) -> Result<()> {
+        let mut declared = Vec::new();
+        self.content.change_if(|content| {
+            content.graph.change_if(|graph| {
+                graph.each_body_inside(&mut |body| {
+                    declared.extend(body.outputs.iter().cloned());
+                    false
+                })
+            })
+        });
+        self.drop_shapes();
+        let found = self.inspect(options)?;
+        self.declare_outputs(&found);
+        // A Loop without a trip gives what its body declares.
+        let mut declared = declared.into_iter();
+        let mut restore = |body: &mut Graph| {
+            let mut changed = false;
+            for (info, old) in body.outputs.iter_mut().zip(&mut declared) {
+                changed |= info.change_if(|info| restore(info, &old));
+            }
+            changed
+        };
+        self.content.change_if(|content| content.graph.change_if(|graph| graph.each_body_inside(&mut restore)));
+        Ok(())
+    }
+
+    /// Drops the shapes that were declared for what nodes of the graph, its bodies and functions compute. Outputs of the graph,
+    /// and inputs and outputs of bodies, keep their ranks: those of bodies say what a Loop passes in and what it gives
+    /// without a trip.
     pub fn drop_shapes(&mut self) {
         self.content.change_if(|content| {
             let mut changed = content.graph.change_if(Graph::drop_shapes);
             for info in &mut content.graph.outputs {
-                changed |= info.change_if(drop_shape);
+                changed |= info.change_if(open_dims);
             }
             for function in &mut content.functions {
                 changed |= function.change_if(|function| {
@@ -74,22 +108,40 @@ impl Document {
     }
 }
 
-fn drop_shape(info: &mut ValueInfo) -> bool {
-    let Some(value_type) = &mut info.value_type else { return false };
-    value_type.change_if(|value_type| {
-        let tensor = value_type.tensor.as_mut();
-        tensor.is_some_and(|tensor| tensor.change_if(|tensor| tensor.shape.take().is_some()))
-    })
+/// Makes sizes unknown that were so before.
+fn restore(info: &mut ValueInfo, old: &Part<ValueInfo>) -> bool {
+    let Some(dims) = old.dims() else {
+        let changed = info.value_type != old.value_type;
+        info.value_type.clone_from(&old.value_type);
+        return changed;
+    };
+    let mut changed = false;
+    for (dim, _) in info.dims_mut().into_iter().flatten().zip(dims).filter(|(_, old)| old.size == Size::Unknown) {
+        changed |= dim.size != Size::Unknown;
+        dim.size = Size::Unknown;
+    }
+    changed
+}
+
+/// Makes all dimensions unknown.
+fn open_dims(info: &mut ValueInfo) -> bool {
+    if info.dims().unwrap_or_default().iter().all(|dim| dim.size == Size::Unknown) {
+        return false;
+    }
+    info.dims_mut().into_iter().flatten().for_each(|dim| dim.size = Size::Unknown);
+    true
 }
 
 impl Graph {
     fn drop_shapes(&mut self) -> bool {
         let mut changed = !self.value_info.is_empty();
         self.value_info.clear();
-        changed |= self.each_body(&mut |body| {
+        changed |= self.each_body(&mut |operator, body| {
             let mut changed = body.drop_shapes();
-            for info in body.inputs.iter_mut().chain(&mut body.outputs) {
-                changed |= info.change_if(drop_shape);
+            // The number of the trip, and the condition.
+            let own = if operator == "Loop" { 2 } else { 0 };
+            for info in body.inputs.iter_mut().skip(own).chain(&mut body.outputs) {
+                changed |= info.change_if(open_dims);
             }
             changed
         });
@@ -101,11 +153,16 @@ impl Graph {
         for list in [&mut self.inputs, &mut self.outputs, &mut self.value_info] {
             changed |= replace_in(list, old, new);
         }
-        changed | self.each_body(&mut |body| body.replace_size(old, new))
+        changed | self.each_body(&mut |_, body| body.replace_size(old, new))
     }
 
-    /// Changes the bodies of the graph's nodes. `change` returns whether it does.
-    pub(super) fn each_body(&mut self, change: &mut dyn FnMut(&mut Graph) -> bool) -> bool {
+    /// Changes all bodies in the graph, outer ones first.
+    fn each_body_inside(&mut self, change: &mut dyn FnMut(&mut Graph) -> bool) -> bool {
+        self.each_body(&mut |_, body| change(body) | body.each_body_inside(change))
+    }
+
+    /// Changes the bodies of the graph's nodes. `change` gets the operator of the node, and returns whether it does.
+    pub(super) fn each_body(&mut self, change: &mut dyn FnMut(&str, &mut Graph) -> bool) -> bool {
         let mut changed = false;
         for node in &mut self.nodes {
             changed |= node.change_if(|node| {
@@ -114,7 +171,7 @@ impl Graph {
                     changed |= attribute.change_if(|attribute| {
                         let mut changed = false;
                         for body in attribute.graphs_mut() {
-                            changed |= body.change_if(&mut *change);
+                            changed |= body.change_if(|body| change(&node.op_type, body));
                         }
                         changed
                     });

@@ -112,8 +112,7 @@ impl Document {
         let defined: HashSet<String> = graph.defined().into_iter().map(str::to_string).collect();
         graph.value_info.retain(|info| defined.contains(&info.name) && !declared.contains(info.name.as_str()));
         graph.keep_annotations(&defined);
-        // It tells of values that may be gone.
-        content.other.remove(TRAINING_INFO);
+        content.drop_training();
         content.keep_used();
         Ok(unused)
     }
@@ -195,6 +194,16 @@ impl Needed {
 }
 
 impl Content {
+    /// Whether it says how to train the model (`training_info`).
+    pub fn has_training(&self) -> bool {
+        self.other.numbers().any(|number| number == TRAINING_INFO)
+    }
+
+    /// Drops what tells of nodes and values that may be others now.
+    pub(super) fn drop_training(&mut self) {
+        self.other.remove(TRAINING_INFO);
+    }
+
     /// Drops functions that nothing calls, and imports of opsets that nothing uses.
     pub fn keep_used(&mut self) {
         let mut domains = HashSet::new();

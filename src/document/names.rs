@@ -164,8 +164,10 @@ impl Document {
         if self.graph.defined().contains(new) || self.graph.is_inside(new) {
             return Err(Error::input(format!("there is a value {} already", quote(new))).about(new));
         }
-        self.content
-            .change_if(|content| content.graph.change_if(|graph: &mut Graph| graph.rename_uses(&[(old, new)].into())));
+        self.content.change_if(|content| {
+            content.drop_training();
+            content.graph.change_if(|graph: &mut Graph| graph.rename_uses(&[(old, new)].into()))
+        });
         Ok(())
     }
 

@@ -8,17 +8,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Document {
-    /// Writes the model file to a path, whole or not at all: the text form if its name ends in `.onnxtxt`. A link is followed;
-    /// what is there and is no file, such as a pipe, is written to as it is. External data stays where it is if the path is
+    /// Writes the model file to a path, whole or not at all: the text form if its name ends in `.onnxtxt`. A link is followed
+    /// first; what is there and is no file, such as a pipe, is written to as it is. External data stays where it is if the path is
     /// in the folder of the file that was read; else it is copied beside the new file: see [`Document::relocate`].
     ///
     /// # Errors
-    /// As [`Document::write`]; a file can't be written, or external data can't be read.
+    /// As [`Document::write`]; the path is that of external data of the document, a file can't be written, or external data
+    /// can't be read.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        let mut own = self.clone();
-        let data = own.relocate(path)?.map(|data| {
-            let place = path.with_file_name(&data.location);
+        if self.has_data_in(path)? {
+            let text = "the model can't take the place of its own external data";
+            return Err(Error::input(format!("file {}: {text}", quote(&path.to_string_lossy()))));
+        }
+        let (mut own, place) = (self.clone(), followed(path)?);
+        let data = own.relocate(&place)?.map(|data| {
+            let place = place.with_file_name(&data.location);
             Temporary::write(&place, |to| data.write(to))
         });
         let data = data.transpose()?.flatten();
@@ -26,6 +31,31 @@ impl Document {
         data.map_or(Ok(()), Temporary::persist)?;
         model.map_or(Ok(()), Temporary::persist)
     }
+}
+
+/// Where links lead.
+fn followed(path: &Path) -> Result<PathBuf> {
+    // Such as that of a link that leads to itself.
+    known(path)?;
+    let mut place = path.to_path_buf();
+    while let Ok(to) = fs::read_link(&place) {
+        place.pop();
+        place.push(to);
+    }
+    Ok(place)
+}
+
+/// What is there already.
+fn known(path: &Path) -> Result<Option<fs::Metadata>> {
+    match fs::metadata(path) {
+        Ok(known) => Ok(Some(known)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(path, error)),
+    }
+}
+
+fn failed(path: &Path, error: std::io::Error) -> Error {
+    Error::io(format!("file {}", quote(&path.to_string_lossy())), error)
 }
 
 /// A file beside its place, which is removed unless it gets there.
@@ -38,21 +68,12 @@ impl Temporary {
     /// Writes a file, or to what is no file: then nothing is left to move.
     fn write(place: &Path, content: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Option<Temporary>> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let failed = |error| Error::io(format!("file {}", quote(&place.to_string_lossy())), error);
-        let known = match fs::metadata(place) {
-            Ok(known) => Some(known),
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            // Such as that of a link that leads to itself.
-            Err(error) => return Err(failed(error)),
-        };
+        let known = known(place)?;
+        let failed = |error| failed(place, error);
         let (file, temporary) = if known.as_ref().is_some_and(|known| !known.is_file() && !known.is_dir()) {
             (File::options().write(true).open(place).map_err(failed)?, None)
         } else {
-            let mut place = place.to_path_buf();
-            while let Ok(to) = fs::read_link(&place) {
-                place.pop();
-                place.push(to);
-            }
+            let place = followed(place)?;
             let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
             let path = place.with_file_name(format!(".onnxref-{process}-{count}"));
             let file = File::create_new(&path).map_err(failed)?;
@@ -69,8 +90,7 @@ impl Temporary {
     }
 
     fn persist(self) -> Result<()> {
-        let moved = fs::rename(&self.path, &self.place);
-        moved.map_err(|error| Error::io(format!("file {}", quote(&self.place.to_string_lossy())), error))
+        fs::rename(&self.path, &self.place).map_err(|error| failed(&self.place, error))
     }
 }
 

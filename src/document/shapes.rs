@@ -1,7 +1,7 @@
 //! Declares the types and shapes that follow.
 
 use super::extract::domain;
-use super::{Content, Document, Graph, Node, Part, Size, ValueInfo};
+use super::{Content, Dimension, Document, Graph, Node, Part, Size, ValueInfo};
 use crate::graph::{GraphDetails, Scope, ValueDetails};
 use crate::model::Inspection;
 use std::borrow::Cow;
@@ -52,38 +52,54 @@ impl Document {
         let mut graphs = Graphs::new(&self.content, &found.graph);
         let with_functions = self.ir_version >= Some(FUNCTION_TYPES);
         self.content.change_if(|content| {
-            let mut changed = content.graph.change_if(|graph| graph.declare(GRAPH, &mut graphs));
+            let mut changed = content.graph.change_if(|graph| graph.declare(GRAPH, &mut graphs, What::All));
             for (function, place) in content.functions.iter_mut().zip(GRAPH + 1..) {
                 changed |= function.change_if(|function| {
                     let types = graphs.take(place);
-                    let inside = bodies(&mut function.nodes, place, &mut graphs);
+                    let inside = bodies(&mut function.nodes, place, &mut graphs, What::All);
                     (with_functions && declare(&mut function.value_info, &function.nodes, types)) | inside
                 });
             }
             changed
         });
     }
+
+    /// As [`Document::declare_shapes`], for outputs of the graph and its bodies only, and for sizes that are unknown too.
+    pub(super) fn declare_outputs(&mut self, found: &Inspection) {
+        let mut graphs = Graphs::new(&self.content, &found.graph);
+        let declare = |graph: &mut Graph| graph.declare(GRAPH, &mut graphs, What::Outputs);
+        self.content.change_if(|content| content.graph.change_if(declare));
+    }
+}
+
+/// What is declared.
+#[derive(Clone, Copy, PartialEq)]
+enum What {
+    All,
+    Outputs,
 }
 
 impl Graph {
     /// Returns whether it declares anything.
-    fn declare(&mut self, place: Place, graphs: &mut Graphs) -> bool {
+    fn declare(&mut self, place: Place, graphs: &mut Graphs, what: What) -> bool {
         let mut types = graphs.take(place);
-        let mut changed = bodies(&mut self.nodes, place, graphs);
+        let mut changed = bodies(&mut self.nodes, place, graphs, what);
         for output in &mut self.outputs {
+            let is_open = |dims: &[Part<Dimension>]| dims.iter().any(|dim| dim.size == Size::Unknown);
+            let open = output.dims().map(|dims| what == What::Outputs && is_open(dims));
             if let Some(Some(known)) = types.remove(&output.name)
-                && output.dims().is_none()
+                && open.is_none_or(|open| open && known.dims().is_some())
                 && output.value_type != known.value_type
             {
                 output.value_type = known.value_type;
                 changed = true;
             }
         }
-        declare(&mut self.value_info, &self.nodes, types) | changed
+        (what == What::All && declare(&mut self.value_info, &self.nodes, types)) | changed
     }
 }
 
-fn bodies(nodes: &mut [Part<Node>], place: Place, graphs: &mut Graphs) -> bool {
+fn bodies(nodes: &mut [Part<Node>], place: Place, graphs: &mut Graphs, what: What) -> bool {
     let mut changed = false;
     for (index, node) in nodes.iter_mut().enumerate().filter(|(_, node)| node.bodies().next().is_some()) {
         let first = first_output(index, node).into_owned();
@@ -95,7 +111,7 @@ fn bodies(nodes: &mut [Part<Node>], place: Place, graphs: &mut Graphs) -> bool {
                 changed |= attribute.change_if(|attribute| {
                     let mut changed = false;
                     for graph in attribute.graphs_mut() {
-                        changed |= graph.change_if(|graph| graph.declare(body, graphs));
+                        changed |= graph.change_if(|graph| graph.declare(body, graphs, what));
                     }
                     changed
                 });

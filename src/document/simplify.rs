@@ -5,7 +5,7 @@ use super::names::Renamed;
 use super::{Document, Function, Graph, Initializer, Node, ValueInfo};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{GraphDetails, NodeDetails};
+use crate::graph::{GraphDetails, NodeDetails, Scope};
 use crate::model::Inspection;
 use crate::tensor::Tensor;
 use crate::value::Value;
@@ -48,16 +48,22 @@ impl Document {
         let as_nodes = self.ir_version.is_none_or(|version| version < FREE_INITIALIZERS);
         let opset = self.opset_imports.iter().filter(|import| domain(&import.domain).is_empty());
         let all_types = opset.filter_map(|import| import.version).max() >= Some(ALL_CONSTANTS);
-        let rules = Rules { max_bytes, as_nodes, all_types };
+        let functions = self.functions.iter().filter(|function| domain(&function.domain).is_empty());
+        let functions = functions.map(|function| function.name.clone()).collect();
+        let rules = Rules { max_bytes, as_nodes, all_types, functions };
         self.content.try_change(|content| {
-            let mut changed = content.graph.try_change(|graph| graph.simplify(Some(&found.graph), &rules))?;
+            let mut changed = content.graph.try_change(|graph| graph.simplify(Some((&found.graph, 0)), &rules))?;
             for function in &mut content.functions {
                 changed |= function.try_change(|function| function.simplify(&rules))?;
             }
             let parts = |content: &super::Content| content.functions.len() + content.opset_imports.len();
             let before = parts(content);
             content.keep_used();
-            Ok(changed || parts(content) < before)
+            changed |= parts(content) < before;
+            if changed {
+                content.drop_training();
+            }
+            Ok(changed)
         })?;
         Ok(())
     }
@@ -86,13 +92,22 @@ struct Rules {
     as_nodes: bool,
     /// Constant may give all types.
     all_types: bool,
+    /// Functions of the model in the domain of the standard: they take the place of its operators.
+    functions: HashSet<String>,
 }
+
+/// What is known of a graph, and how many bodies are around it.
+type Known<'a> = (&'a GraphDetails, usize);
 
 impl Rules {
     /// Whether Constant nodes may take the place of a node.
     fn allow(&self, node: &Node, constants: &[(String, Tensor)]) -> bool {
         let fits = |(_, tensor): &(String, Tensor)| self.all_types || is_old_constant(tensor.dtype());
         node.op_type != "Constant" && constants.iter().all(fits)
+    }
+
+    fn is_identity(&self, node: &Node) -> bool {
+        node.op_type == "Identity" && domain(&node.domain).is_empty() && !self.functions.contains("Identity")
     }
 }
 
@@ -103,23 +118,23 @@ pub(super) fn is_old_constant(dtype: DType) -> bool {
 
 impl Graph {
     /// Returns whether it changes anything.
-    fn simplify(&mut self, details: Option<&GraphDetails>, rules: &Rules) -> Result<bool> {
+    fn simplify(&mut self, known: Option<Known<'_>>, rules: &Rules) -> Result<bool> {
         let mut changed = false;
-        if let Some(details) = details {
-            changed |= self.fold(details, rules)?;
+        if let Some(known) = known {
+            changed |= self.fold(known, rules)?;
         }
-        changed |= self.forward();
+        changed |= self.forward(rules);
         Ok(self.drop_unread()? | changed)
     }
 
     /// Computes constants.
-    fn fold(&mut self, details: &GraphDetails, rules: &Rules) -> Result<bool> {
-        let own = details.nodes.iter().filter(|node| node.function.is_none());
-        let places: HashMap<usize, &NodeDetails> = own.map(|node| (node.index, node)).collect();
+    fn fold(&mut self, (details, depth): Known<'_>, rules: &Rules) -> Result<bool> {
+        let makers = makers(details, depth);
         let mut changed = false;
         let (mut nodes, mut initializers) = (Vec::with_capacity(self.nodes.len()), Vec::new());
-        for (index, mut node) in std::mem::take(&mut self.nodes).into_iter().enumerate() {
-            let known = places.get(&index).filter(|known| known.operator == node.op_type);
+        for mut node in std::mem::take(&mut self.nodes) {
+            let first = node.outputs.iter().find(|name| !name.is_empty());
+            let known = first.and_then(|name| makers.get(name.as_str())).filter(|known| known.operator == node.op_type);
             let constants = known.and_then(|known| constants(&node, known, details, rules.max_bytes));
             match constants {
                 Some(constants) if !rules.as_nodes => {
@@ -139,7 +154,8 @@ impl Graph {
                         for attribute in &mut node.attributes {
                             let name = attribute.name.clone();
                             let bodies = known.iter().flat_map(|known| &known.bodies);
-                            let body = bodies.into_iter().find(|(other, _)| *other == name).map(|(_, body)| body);
+                            let body =
+                                bodies.into_iter().find(|(other, _)| *other == name).map(|(_, body)| (body, depth + 1));
                             changed |= attribute.try_change(|attribute| {
                                 let mut changed = false;
                                 for graph in attribute.graphs_mut() {
@@ -160,18 +176,19 @@ impl Graph {
     }
 
     /// Drops Identity: what reads its output reads its input.
-    fn forward(&mut self) -> bool {
+    fn forward(&mut self, rules: &Rules) -> bool {
         let outputs: HashSet<String> = self.outputs.iter().map(|info| info.name.clone()).collect();
         let inside: HashSet<String> = self.inside().into_iter().map(str::to_string).collect();
         let mut sources: HashMap<String, String> = HashMap::new();
-        for node in self.nodes.iter().filter(|node| is_identity(node)) {
+        for node in self.nodes.iter().filter(|node| rules.is_identity(node)) {
             let ([from], [to]) = (node.inputs.as_slice(), node.outputs.as_slice()) else { continue };
             if !from.is_empty() && !to.is_empty() && !outputs.contains(to) && !inside.contains(from) {
                 sources.insert(to.clone(), from.clone());
             }
         }
         let Some(names) = ends(&sources).filter(|names| !names.is_empty()) else { return false };
-        self.nodes.retain(|node| !is_identity(node) || !node.outputs.iter().any(|name| sources.contains_key(name)));
+        self.nodes
+            .retain(|node| !rules.is_identity(node) || !node.outputs.iter().any(|name| sources.contains_key(name)));
         self.value_info.retain(|info| !sources.contains_key(&info.name));
         self.quantization_annotations.retain(|annotation| !sources.contains_key(&annotation.tensor_name));
         self.rename_uses(&names);
@@ -220,8 +237,13 @@ fn ends(sources: &HashMap<String, String>) -> Option<Renamed<'_>> {
     Some(ends)
 }
 
-fn is_identity(node: &Node) -> bool {
-    node.op_type == "Identity" && matches!(node.domain.as_str(), "" | "ai.onnx")
+/// The nodes that give values of a graph itself, by the first one: not values inside of functions that it calls.
+fn makers(details: &GraphDetails, depth: usize) -> HashMap<&str, &NodeDetails> {
+    let maker = |node: &'_ NodeDetails| {
+        let value = node.outputs.iter().flatten().next().and_then(|at| details.values.get(*at))?;
+        (value.scope.as_ref().map_or(0, Scope::depth) == depth).then_some(value.name.as_str())
+    };
+    details.nodes.iter().filter_map(|node| Some((maker(node)?, node))).collect()
 }
 
 /// The outputs of a node, if each is a constant tensor that isn't too large.

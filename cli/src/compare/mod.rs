@@ -1,5 +1,6 @@
 //! `onnxref compare`: where two models, or a model and recorded values, part.
 
+mod planes;
 mod quantized;
 mod report;
 
@@ -10,11 +11,13 @@ use crate::lineage::Lineage;
 use crate::options::Running;
 use crate::path::ValuePath;
 use crate::recorded::Recorded;
+use crate::repeat::{REPEATS, same};
 use crate::{Global, print, watch};
 use clap::Args;
 use onnxref::conformance::Tolerance;
-use onnxref::{DType, Error, Kind, LoadOptions, Model, Outputs, Scalar, Tensor, Value, quote};
+use onnxref::{Error, Kind, LoadOptions, Model, Outputs, Scalar, Tensor, Value, quote};
 use onnxref_view::{counted, grouped, totals};
+use planes::in_planes;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -24,7 +27,7 @@ use std::path::{Path, PathBuf};
 Values of the same name, in the same calls and subgraphs, are compared in the order of B. Inputs
 and outputs whose names the other model doesn't have are taken by position, if both have as many.
 Without B, the model is compared with itself without optimisation, bit by bit: of nodes that run
-as one, the values of the last.
+as one, the values of the last. What differs from run to run of A is random, and not compared.
 
 Example:
   onnxref compare before.onnx after.onnx --random --set batch=2
@@ -74,13 +77,15 @@ pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Fail
     let tolerance = slack.tolerance(tolerance);
     let (found, ran) = if is_recorded(second) {
         let known = Known::Recorded(Recorded::open(second)?);
-        let found = arguments.run(&first, &feeds, known, None, tolerance)?;
+        let found = arguments.run(&first, &feeds, &known, None, tolerance)?;
         (Found { sides: [if second.is_dir() { "the folder" } else { "the file" }, "A"], ..found }, a.as_path())
     } else {
         let model = running.load_as(second, |options| options.optimize(b.is_none()))?;
         let (known, outputs) = arguments.values(&first, &feeds)?;
-        let feeds = handed_over(&first, &model, &feeds, feeding)?;
-        (arguments.run(&model, &feeds, known, Some(&outputs), tolerance)?, second)
+        let handed = handed_over(&first, &model, &feeds, feeding)?;
+        let mut found = arguments.run(&model, &handed, &known, Some(&outputs), tolerance)?;
+        arguments.random(&first, &feeds, (&known, &outputs), &mut found)?;
+        (found, second)
     };
     if found.is_empty() {
         let hint = "value has the same name in both; `run --expect` compares a folder with output_0.pb, ..";
@@ -124,7 +129,7 @@ impl Arguments {
         &self,
         model: &Model,
         feeds: &Feeds<'_>,
-        known: Known,
+        known: &Known,
         outputs: Option<&Outputs>,
         tolerance: Tolerance,
     ) -> Result<Found, Failure> {
@@ -134,13 +139,48 @@ impl Arguments {
         let whole = self.b.is_none() || self.running.loading.fast_math;
         let ran = watch::run(model, inputs, &self.running.cancel(), whole, |node, trips, given| {
             let mut given = given.iter().enumerate();
-            given.try_for_each(|(k, (name, got))| found.add(trips.path(node, k, name)?, got, &known, tolerance, whole))
+            given.try_for_each(|(k, (name, got))| found.add(trips.path(node, k, name)?, got, known, tolerance, whole))
         });
         let got = ran.map_err(Failure::run)?;
         if let Some(outputs) = outputs {
             found.outputs = compare_outputs(&got, outputs, tolerance);
         }
         Ok(found)
+    }
+
+    /// Leaves out what differs from run to run of A, as long as another run finds more of that.
+    fn random(
+        &self,
+        a: &Model,
+        feeds: &Feeds<'_>,
+        (known, outputs): (&Known, &Outputs),
+        found: &mut Found,
+    ) -> Result<(), Failure> {
+        for _ in 0..REPEATS {
+            let differing: HashSet<ValuePath> = found.differing.iter().map(|(path, _)| path.clone()).collect();
+            if !found.differs() {
+                break;
+            }
+            let mut random = HashSet::new();
+            let inputs = feeds.iter().cloned().collect();
+            let again = watch::run(a, inputs, &self.running.cancel(), false, |node, trips, given| {
+                for (k, (name, value)) in given.iter().enumerate() {
+                    let path = trips.path(node, k, name)?;
+                    let differs = || matches!(known.get(&path, value), Some(Ok(before)) if !same(&before, value));
+                    if differing.contains(&path) && differs() {
+                        random.insert(path);
+                    }
+                }
+                Ok(())
+            });
+            let again = again.map_err(Failure::run)?;
+            let is_same =
+                |name: &str| outputs.get(name).zip(again.get(name)).is_none_or(|(one, other)| same(one, other));
+            if !found.leave_out(random, is_same) {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -177,44 +217,32 @@ fn pairs<'a>(got: &'a Outputs, want: &'a Outputs) -> Vec<(&'a str, &'a Value, Op
     got.iter().zip(partners(&of_a, &of_b)).map(|((name, value), partner)| (name, value, partner)).collect()
 }
 
-/// Compares the outputs; `None` for one without a partner.
-fn compare_outputs(got: &Outputs, want: &Outputs, tolerance: Tolerance) -> Vec<(String, Option<Compared>)> {
-    let pairs = pairs(got, want);
-    let taken: HashSet<&str> = pairs.iter().filter_map(|(.., partner)| *partner).collect();
-    let lost = want.iter().filter(|(name, _)| !taken.contains(name)).map(|(name, _)| (name.to_string(), None));
-    let compared = pairs.iter().map(|(name, got, partner)| {
-        let want = partner.and_then(|name| want.get(name));
-        (name.to_string(), want.map(|want| Compared::as_numbers(got, want, tolerance).0))
-    });
-    compared.chain(lost).collect()
+/// An output of B, or of A if that has no partner: its partner in A, and how they compare.
+struct ComparedOutput {
+    name: String,
+    partner: Option<String>,
+    /// `None` without a partner.
+    compared: Option<Compared>,
+    /// Its values in A differ from run to run.
+    random: bool,
 }
 
-/// Channels of a block.
-const CHANNELS: usize = 16;
-
-/// What is stored in blocks of channels, in the form of another value: `None` unless it is `[N, C / 16, .., 16]` of the
-/// other's `[N, C, ..]`. An int8 has 128 added to it there, modulo 256.
-fn in_planes(blocks: &Value, like: &Value) -> Option<Value> {
-    let (blocks, like) = (blocks.tensor().ok()?, like.tensor().ok()?);
-    let &[images, channels, ref places @ ..] = like.shape() else { return None };
-    let &[ref shape @ .., CHANNELS] = blocks.shape() else { return None };
-    let (dtype, size) = (blocks.dtype(), blocks.dtype().size());
-    if dtype != like.dtype() || *shape != *[&[images, channels.div_ceil(CHANNELS)], places].concat() {
-        return None;
-    }
-    let block: usize = places.iter().product::<usize>() * CHANNELS * size;
-    let image = channels.div_ceil(CHANNELS) * block;
-    let mut planes = Vec::with_capacity(like.bytes().len());
-    for image in blocks.bytes().chunks_exact(image.max(1)) {
-        for channel in 0..channels {
-            let block = image.get(channel / CHANNELS * block..)?.get(..block)?;
-            block.chunks_exact(size).skip(channel % CHANNELS).step_by(CHANNELS).for_each(|x| planes.extend(x));
-        }
-    }
-    if dtype == DType::Int8 {
-        planes.iter_mut().for_each(|byte| *byte ^= 0x80);
-    }
-    Some(Tensor::new(dtype, like.shape(), planes).ok()?.into())
+/// Compares the outputs.
+fn compare_outputs(got: &Outputs, want: &Outputs, tolerance: Tolerance) -> Vec<ComparedOutput> {
+    let pairs = pairs(got, want);
+    let taken: HashSet<&str> = pairs.iter().filter_map(|(.., partner)| *partner).collect();
+    let output = |name: &str, partner: Option<&str>, compared| ComparedOutput {
+        name: name.to_string(),
+        partner: partner.map(str::to_string),
+        compared,
+        random: false,
+    };
+    let lost = want.iter().filter(|(name, _)| !taken.contains(name)).map(|(name, _)| output(name, None, None));
+    let compared = pairs.iter().map(|(name, got, partner)| {
+        let want = partner.and_then(|name| want.get(name));
+        output(name, *partner, want.map(|want| Compared::as_numbers(got, want, tolerance).0))
+    });
+    compared.chain(lost).collect()
 }
 
 /// Maximum memory of the values of subgraphs that are kept: a Loop gives them again in each trip.
@@ -294,8 +322,9 @@ struct Found {
     /// Each value that was compared, and whether it is equal.
     equal: HashMap<ValuePath, bool>,
     nan: Nan,
-    /// The outputs; `None` for one without a partner.
-    outputs: Vec<(String, Option<Compared>)>,
+    /// Values that differ from run to run of A: they are not compared.
+    random: HashSet<ValuePath>,
+    outputs: Vec<ComparedOutput>,
 }
 
 /// NaN in values that were compared.
@@ -357,50 +386,38 @@ impl Found {
         Ok(())
     }
 
+    /// Leaves out random values, and outputs that aren't the same in another run of A. Returns whether there are any.
+    fn leave_out(&mut self, random: HashSet<ValuePath>, is_same: impl Fn(&str) -> bool) -> bool {
+        let mut more = !random.is_empty();
+        self.differing.retain(|(path, _)| !random.contains(path));
+        self.random.extend(random);
+        for output in self.outputs.iter_mut().filter(|output| output.differs()) {
+            output.random = output.partner.as_ref().is_some_and(|name| !is_same(name));
+            more |= output.random;
+        }
+        more
+    }
+
     /// Whether nothing was compared.
     fn is_empty(&self) -> bool {
-        self.equal.is_empty() && self.outputs.iter().all(|(_, compared)| compared.is_none())
+        self.equal.is_empty() && self.outputs.iter().all(|output| output.compared.is_none())
     }
 
     /// Whether a value differs, or an output has no partner.
     fn differs(&self) -> bool {
-        let differs = |(_, compared): &(String, Option<Compared>)| compared.as_ref().is_none_or(|c| !c.equal);
-        !self.differing.is_empty() || self.outputs.iter().any(differs)
+        !self.differing.is_empty() || self.outputs.iter().any(ComparedOutput::differs)
+    }
+}
+
+impl ComparedOutput {
+    fn differs(&self) -> bool {
+        !self.random && self.compared.as_ref().is_none_or(|compared| !compared.equal)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn of(dtype: DType, shape: &[usize], numbers: Vec<u8>) -> Value {
-        Tensor::new(dtype, shape, numbers).unwrap().into()
-    }
-
-    fn value(shape: &[usize], numbers: Vec<u8>) -> Value {
-        of(DType::Uint8, shape, numbers)
-    }
-
-    #[test]
-    fn blocks_are_planes_of_their_channels() {
-        // The number of a channel and of a place, for two images; channels from 20 on are nobody's.
-        let number = |image: usize, channel: usize, place: usize| (image * 100 + channel * 3 + place) as u8;
-        let (mut planes, mut blocks) = (Vec::new(), Vec::new());
-        for image in 0..2 {
-            (0..60).for_each(|at| planes.push(number(image, at / 3, at % 3)));
-            (0..96).for_each(|at| blocks.push(number(image, at / 48 * 16 + at % 16, at / 16 % 3)));
-        }
-        let signed = of(DType::Int8, &[2, 20, 3], planes.iter().map(|byte| byte ^ 0x80).collect());
-        assert_eq!(in_planes(&of(DType::Int8, &[2, 2, 3, 16], blocks.clone()), &signed), Some(signed));
-        let (planes, blocks) = (value(&[2, 20, 3], planes), value(&[2, 2, 3, 16], blocks));
-        assert_eq!(in_planes(&blocks, &planes), Some(planes.clone()));
-        // None of them is in blocks of the other.
-        for other in [&planes, &value(&[2, 2, 3, 8], vec![0; 96]), &value(&[2, 3, 3, 16], vec![0; 288])] {
-            assert_eq!(in_planes(other, &planes), None);
-        }
-        let none = value(&[0, 20, 3], vec![]);
-        assert_eq!(in_planes(&value(&[0, 2, 3, 16], vec![]), &none), Some(none.clone()));
-    }
 
     #[test]
     fn the_first_values_have_room() {

@@ -1,6 +1,6 @@
 //! What was found, as text or JSON.
 
-use super::Found;
+use super::{ComparedOutput, Found};
 use crate::expect::Compared;
 use crate::failure::Failure;
 use crate::lineage::{Lead, Lineage};
@@ -35,8 +35,11 @@ fn text(found: &Found, lineage: Option<&Lineage>, all: bool) -> io::Result<()> {
         counted(compared, "value"),
         differing.len()
     )?;
-    let ([known_by, run], only) = (found.sides, known.saturating_sub(compared));
+    let ([known_by, run], only) = (found.sides, known.saturating_sub(compared + found.random.len()));
     writeln!(out, "without a partner: {only} of {known_by}, {alone} of {run}")?;
+    if !found.random.is_empty() {
+        writeln!(out, "random in A, and not compared: {}", counted(found.random.len(), "value"))?;
+    }
     if let Some(first) = &found.nan.first {
         let places = match found.nan.elsewhere {
             0 => "at the same places on both sides".to_string(),
@@ -57,14 +60,18 @@ fn text(found: &Found, lineage: Option<&Lineage>, all: bool) -> io::Result<()> {
             [format!("  {}", label(lead.node)), format!("gives {}", texts(&lead.outputs)), state.to_string()]
         };
         print::table(["  ", "", ""], &[], nodes.iter().skip(skipped).map(row))?;
-        let reads = nodes.last().map(|lead| texts(&lead.inputs)).unwrap_or_default();
-        writeln!(out, "\nThe last of them reads {reads}")?;
+        if let Some(last) = nodes.last().filter(|last| !last.inputs.is_empty()) {
+            writeln!(out, "\nThe last of them reads {}", texts(&last.inputs))?;
+        }
     }
     if !outputs.is_empty() {
         writeln!(out)?;
-        let shown =
-            |compared: &Option<Compared>| compared.as_ref().map_or("has no partner".to_string(), Compared::text);
-        print::table(["output", ""], &[], outputs.iter().map(|(name, c)| [plain(name), shown(c)]))?;
+        let shown = |output: &ComparedOutput| match &output.compared {
+            _ if output.random => "is random in A, and not compared".to_string(),
+            Some(compared) => compared.text(),
+            None => "has no partner".to_string(),
+        };
+        print::table(["output", ""], &[], outputs.iter().map(|output| [plain(&output.name), shown(output)]))?;
     }
     Ok(())
 }
@@ -75,6 +82,7 @@ fn texts(paths: &[ValuePath]) -> String {
 
 fn state(found: &Found, path: &ValuePath) -> &'static str {
     match found.equal.get(path) {
+        _ if found.random.contains(path) => "is random",
         Some(true) => "equal",
         Some(false) => "differs",
         None => "has no partner",
@@ -97,6 +105,9 @@ struct Document<'a> {
     differing: usize,
     only_a: usize,
     only_b: usize,
+    /// The number of values that differ from run to run of A, and the outputs among them.
+    random: usize,
+    random_outputs: Vec<&'a str>,
     /// The number of values with NaN, and of those that have it at other places on the other side.
     nan: usize,
     nan_elsewhere: usize,
@@ -155,17 +166,20 @@ impl<'a> Document<'a> {
             compared,
             nodes: lineage.before(path, &found.equal).into_iter().map(Node::new).collect(),
         };
+        let compared_outputs = found.outputs.iter().filter(|output| !output.random);
         Document {
             compared,
             exact: found.exact,
             close: found.close,
             differing: found.differing.len(),
-            only_a: found.known.saturating_sub(compared),
+            only_a: found.known.saturating_sub(compared + found.random.len()),
             only_b: found.alone,
+            random: found.random.len(),
+            random_outputs: found.outputs.iter().filter(|output| output.random).map(|o| o.name.as_str()).collect(),
             nan: found.nan.values,
             nan_elsewhere: found.nan.elsewhere,
             first: found.differing.first().zip(lineage).map(first),
-            outputs: found.outputs.iter().map(|(name, compared)| (name.as_str(), compared)).collect(),
+            outputs: compared_outputs.map(|output| (output.name.as_str(), &output.compared)).collect(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What differs between two graphs.
 
-use super::matching::Matching;
-use super::side::{Defaults, Side};
+use super::matching::{Matching, value_name};
+use super::side::{Defaults, Side, is_same};
 use crate::expect::Compared;
 use onnxref::conformance::Tolerance;
 use onnxref::inspect::{GraphDetails, NodeDetails, ValueDetails};
@@ -93,8 +93,8 @@ impl Graph {
     }
 }
 
-/// Graphs to compare: both, the values of the graphs around them that belong together, and where they are.
-type Open<'a> = (&'a GraphDetails, &'a GraphDetails, Vec<(usize, usize)>, Place);
+/// Graphs to compare: both, of bodies the values of the graphs around them that belong together, and where they are.
+type Open<'a> = (&'a GraphDetails, &'a GraphDetails, Option<Vec<(usize, usize)>>, Place);
 
 /// A text for people, and the node of the outermost graph with the attribute.
 type Place = (String, Option<(usize, String)>);
@@ -103,11 +103,11 @@ impl Found {
     /// Compares two graphs. The matching is that of the outermost ones.
     pub(super) fn new(a: &GraphDetails, b: &GraphDetails) -> (Found, Matching) {
         let (mut found, mut defaults, mut seen) = (Found::default(), Defaults::default(), HashSet::new());
-        let (mut first, mut open): (_, Vec<Open<'_>>) = (None, vec![(a, b, Vec::new(), Place::default())]);
+        let (mut first, mut open): (_, Vec<Open<'_>>) = (None, vec![(a, b, None, Place::default())]);
         while let Some((a, b, captured, place)) = open.pop() {
             let (a, b) = (Side::new(a, &mut defaults), Side::new(b, &mut defaults));
-            let matching = Matching::new(&a, &b, &captured);
-            let pair = Pair { a: &a, b: &b, matching: &matching };
+            let matching = Matching::new(&a, &b, captured.as_deref());
+            let pair = Pair { a: &a, b: &b, matching: &matching, is_body: captured.is_some() };
             let inner = found.graph(&pair, place, &mut seen);
             open.extend(inner.into_iter().rev());
             first = first.or(Some(matching));
@@ -129,7 +129,7 @@ impl Found {
         (place, outermost): Place,
         seen: &mut HashSet<(usize, usize)>,
     ) -> Vec<Open<'a>> {
-        let Pair { a, b, matching } = pair;
+        let Pair { a, b, matching, .. } = pair;
         let mut graph = Graph {
             inputs: pair.inputs(),
             outputs: pair.outputs(),
@@ -142,6 +142,11 @@ impl Found {
             removed: unmatched(a, &matching.nodes),
         };
         let mut inner = Vec::new();
+        for (x, y) in pair.output_pairs() {
+            if seen.insert((x, y)) {
+                self.weights.add(pair, x, y);
+            }
+        }
         for (x, y) in matching.nodes.iter().enumerate().filter_map(|(x, y)| Some((x, (*y)?))) {
             let (Some(p), Some(q)) = (a.node(x), b.node(y)) else { continue };
             let changes = pair.node(x, y, p, q);
@@ -161,11 +166,17 @@ impl Found {
             }
             for (name, body) in &p.bodies {
                 let Some((_, other)) = q.bodies.iter().find(|(known, _)| known == name) else { continue };
-                let captured = matching.twins((a, b), &body.captured, &other.captured);
+                let twins = matching.twins((a, b), &body.captured, &other.captured);
+                for [_, (x, y)] in &twins {
+                    if seen.insert((*x, *y)) {
+                        self.weights.add(pair, *x, *y);
+                    }
+                }
+                let captured = twins.into_iter().map(|[inside, _]| inside).collect();
                 let around = if graph.place.is_empty() { String::new() } else { format!(", in {}", graph.place) };
                 let text = format!("the {name} of {}{around}", title(q));
                 let outermost = graph.outermost.clone().unwrap_or_else(|| (y, name.clone()));
-                inner.push((body, other, captured, (text, Some(outermost))));
+                inner.push((body, other, Some(captured), (text, Some(outermost))));
             }
         }
         self.same += graph.same;
@@ -202,6 +213,7 @@ struct Pair<'p, 'a> {
     a: &'p Side<'a>,
     b: &'p Side<'a>,
     matching: &'p Matching,
+    is_body: bool,
 }
 
 impl Pair<'_, '_> {
@@ -217,25 +229,29 @@ impl Pair<'_, '_> {
 
     fn outputs(&self) -> Vec<Change> {
         let (left, right) = (&self.a.graph.outputs, &self.b.graph.outputs);
-        let places = self.matching.outputs.iter().filter_map(|(x, y)| Some((*left.get(*x)?, *right.get(*y)?)));
-        let pairs: Vec<(usize, usize)> = places.collect();
+        let pairs = self.output_pairs();
         let mut changes = self.ends("output", left, right, pairs.clone());
         for (x, y) in pairs.into_iter().filter(|(x, y)| !self.same(*x, *y)) {
-            // What a node in the place of another gives is the same output; weights are compared where they are read.
-            let fixed = self.a.fixed(x).is_some() && self.b.fixed(y).is_some();
-            let what = format!("output {} comes from", quote(&named(self.b, y)));
-            if !fixed || self.a.fixed(x).and_then(|x| x.value()) != self.b.fixed(y).and_then(|y| y.value()) {
+            // What a node in the place of another gives is the same output; weights are compared by themselves.
+            if self.a.fixed(x).is_none() || self.b.fixed(y).is_none() {
+                let what = format!("output {} comes from", quote(&named(self.b, y)));
                 changes.push(Change { what, a: Some(source(self.a, x)), b: Some(source(self.b, y)) });
             }
         }
         changes
     }
 
+    /// The outputs that belong together.
+    fn output_pairs(&self) -> Vec<(usize, usize)> {
+        let (left, right) = (&self.a.graph.outputs, &self.b.graph.outputs);
+        self.matching.outputs.iter().filter_map(|(x, y)| Some((*left.get(*x)?, *right.get(*y)?))).collect()
+    }
+
     fn ends(&self, what: &str, left: &[usize], right: &[usize], pairs: Vec<(usize, usize)>) -> Vec<Change> {
         let mut changes = Vec::new();
         for (x, y) in &pairs {
             let (p, q) = (named(self.a, *x), named(self.b, *y));
-            if p != q {
+            if p != q && !self.is_body {
                 let (what, a, b) = (format!("name of {what}"), Some(quote(&p)), Some(quote(&q)));
                 changes.push(Change { what, a, b });
             }
@@ -244,6 +260,7 @@ impl Pair<'_, '_> {
                 changes.push(Change { what: format!("{what} {}", quote(&q)), a: Some(a), b: Some(b) });
             }
         }
+        changes.extend(self.order(what, right, &pairs));
         let matched: HashSet<usize> = pairs.iter().map(|(x, _)| *x).collect();
         for x in left.iter().filter(|x| !matched.contains(x)) {
             let what = format!("{what} {}", quote(&named(self.a, *x)));
@@ -255,6 +272,18 @@ impl Pair<'_, '_> {
             changes.push(Change { what, a: None, b: Some(typed(self.b, *y)) });
         }
         changes
+    }
+
+    /// Inputs or outputs that are in another order: those of B that aren't in the same place among the pairs.
+    fn order(&self, what: &str, right: &[usize], pairs: &[(usize, usize)]) -> Option<Change> {
+        let places: HashMap<usize, usize> = right.iter().enumerate().rev().map(|(place, y)| (*y, place)).collect();
+        let mut sorted: Vec<usize> = pairs.iter().map(|(_, y)| *y).collect();
+        sorted.sort_by_key(|y| places.get(y));
+        let moved = || pairs.iter().zip(&sorted).filter(|((_, y), other)| y != *other);
+        let list = |names: Vec<String>| (!names.is_empty()).then(|| names.join(", "));
+        let a = list(moved().map(|((x, _), _)| quote(&named(self.a, *x))).collect())?;
+        let b = list(moved().map(|(_, y)| quote(&named(self.b, *y))).collect());
+        Some(Change { what: format!("order of {what}s"), a: Some(a), b })
     }
 
     /// What differs between two nodes.
@@ -271,7 +300,7 @@ impl Pair<'_, '_> {
         let names: std::collections::BTreeSet<&String> = given_a.keys().chain(given_b.keys()).collect();
         for name in names {
             let (a, b) = (given_a.get(name), given_b.get(name));
-            if a != b {
+            if a.zip(b).is_none_or(|(a, b)| !is_same(a, b)) {
                 let (a, b) = (a.map(attribute_text), b.map(attribute_text));
                 changes.push(Change { what: onnxref_view::plain(name), a, b });
             }
@@ -349,14 +378,17 @@ fn operator(node: &NodeDetails) -> String {
 }
 
 fn named(side: &Side<'_>, at: usize) -> String {
-    side.graph.values.get(at).map(|value| value.name.clone()).unwrap_or_default()
+    value_name(side, at).to_string()
 }
 
-/// Where a value comes from: `"x"`, with the operator that computes it.
+/// Where a value comes from: `"x"`, with the operator that computes it or its place among the inputs.
 fn source(side: &Side<'_>, at: usize) -> String {
     let name = quote(&named(side, at));
     if side.fixed(at).is_some() {
         return format!("{name} (constant)");
+    }
+    if let Some(place) = side.graph.inputs.iter().position(|input| *input == at) {
+        return format!("{name} (input {place})");
     }
     let node = side.producer(at).and_then(|(k, _)| side.node(k));
     node.map_or(name.clone(), |node| format!("{name} ({})", operator(node)))

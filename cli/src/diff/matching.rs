@@ -19,18 +19,22 @@ pub(super) struct Matching {
 }
 
 impl Matching {
-    /// Matches two graphs. `captured` are values from outside that belong together.
-    pub(super) fn new(a: &Side<'_>, b: &Side<'_>, captured: &[(usize, usize)]) -> Matching {
+    /// Matches two graphs. `captured` are values from outside that belong together, if they are bodies of nodes: their
+    /// inputs and outputs have an order and no names.
+    pub(super) fn new(a: &Side<'_>, b: &Side<'_>, captured: Option<&[(usize, usize)]>) -> Matching {
         let (fed_a, fed_b) = (a.inputs(), b.inputs());
-        let inputs = ends(a, b, &fed_a, &fed_b);
-        let outputs = ends(a, b, &a.graph.outputs, &b.graph.outputs);
+        let pairs = |left: &[usize], right: &[usize]| match captured {
+            None => ends(a, b, left, right),
+            Some(_) => (0..left.len().min(right.len())).map(|k| (k, k)).collect(),
+        };
+        let (inputs, outputs) = (pairs(&fed_a, &fed_b), pairs(&a.graph.outputs, &b.graph.outputs));
         let mut matching = Matching {
             nodes: vec![None; a.graph.nodes.len()],
             back: vec![None; b.graph.nodes.len()],
             inputs: inputs.iter().map(|(x, y)| (*place(&fed_a, *x), *place(&fed_b, *y))).collect(),
             outputs,
         };
-        matching.inputs.extend(captured.iter().copied());
+        matching.inputs.extend(captured.into_iter().flatten().copied());
         let key = |k: usize| hashed(("end", k));
         let ka = matching.inputs.keys().map(|x| (*x, key(*x))).collect();
         let kb = matching.inputs.iter().map(|(x, y)| (*y, key(*x))).collect();
@@ -152,13 +156,14 @@ impl Matching {
         all
     }
 
-    /// The values of B that belong to values of A: what bodies read.
+    /// The values of B that belong to values of A: what bodies read, each with its place inside and outside. Of constants
+    /// that are others, those of the same name.
     pub(super) fn twins(
         &self,
         (a, b): (&Side<'_>, &Side<'_>),
         left: &[(usize, usize)],
         right: &[(usize, usize)],
-    ) -> Vec<(usize, usize)> {
+    ) -> Vec<[(usize, usize); 2]> {
         // What is the same has the same key.
         let of_b = |y: usize| match (b.producer(y), b.content(y)) {
             (Some((k, output)), _) => (Some((k, output)), None, None),
@@ -170,13 +175,18 @@ impl Matching {
             (None, None) => Some((None, Some(*self.inputs.get(&x)?), None)),
             (None, content) => Some((None, None, content)),
         };
-        let mut known = HashMap::new();
+        let (mut known, mut named) = (HashMap::new(), HashMap::new());
         for (inner, outer) in right {
             known.entry(of_b(*outer)).or_insert((*inner, *outer));
+            if b.fixed(*outer).is_some() {
+                named.entry(value_name(b, *outer)).or_insert((*inner, *outer));
+            }
         }
         let twin = |(inner, outer): &(usize, usize)| {
-            let (other, y) = known.get(&of_a(*outer)?)?;
-            self.same_value(a, b, *outer, *y).then_some((*inner, *other))
+            let same = of_a(*outer).and_then(|key| known.get(&key)).filter(|(_, y)| self.same_value(a, b, *outer, *y));
+            let named = || a.fixed(*outer).and_then(|_| named.get(value_name(a, *outer)));
+            let (other, y) = same.or_else(named)?;
+            Some([(*inner, *other), (*outer, *y)])
         };
         left.iter().filter_map(twin).collect()
     }
@@ -245,10 +255,9 @@ type Readers = HashMap<(u64, usize), Option<usize>>;
 
 /// Inputs or outputs of the same name; those left by their order, if they are as many.
 fn ends(a: &Side<'_>, b: &Side<'_>, left: &[usize], right: &[usize]) -> Vec<(usize, usize)> {
-    let name = |side: &Side<'_>, at: usize| side.graph.values.get(at).map(|value| value.name.clone());
     let mut named = HashMap::new();
-    right.iter().enumerate().for_each(|(y, at)| _ = named.entry(name(b, *at)).or_insert(y));
-    let twin = |(x, at): (usize, &usize)| Some((x, *named.get(&name(a, *at))?));
+    right.iter().enumerate().for_each(|(y, at)| _ = named.entry(value_name(b, *at)).or_insert(y));
+    let twin = |(x, at): (usize, &usize)| Some((x, *named.get(value_name(a, *at))?));
     let mut pairs: Vec<(usize, usize)> = left.iter().enumerate().filter_map(twin).collect();
     let open = |count: usize, taken: HashSet<usize>| (0..count).filter(|k| !taken.contains(k)).collect::<Vec<_>>();
     let xs = open(left.len(), pairs.iter().map(|(x, _)| *x).collect());
@@ -271,6 +280,10 @@ fn kind(side: &Side<'_>, k: usize) -> u64 {
 /// The name of a node, or else of the first value that it gives.
 fn name<'a>(side: &Side<'a>, k: usize) -> &'a str {
     let Some(node) = side.node(k) else { return "" };
-    let first = || Some(side.graph.values.get((*node.outputs.first()?)?)?.name.as_str());
+    let first = || node.outputs.first().copied().flatten().map(|at| value_name(side, at));
     if node.name.is_empty() { first().unwrap_or("") } else { &node.name }
+}
+
+pub(super) fn value_name<'a>(side: &Side<'a>, at: usize) -> &'a str {
+    side.graph.values.get(at).map_or("", |value| &value.name)
 }

@@ -18,8 +18,9 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Nodes are matched by what they compute from the inputs and what becomes of that in the outputs,
 then by their neighbours and their order. Names decide between equals only: nodes that are only
-renamed are the same. Attributes with their default are as omitted ones, Constant nodes as
-initializers; functions are expanded.
+renamed are the same. Inputs and outputs belong together by name, those of bodies by position.
+Attributes with their default are as omitted ones, Constant nodes as initializers; functions are
+expanded.
 
 Example:
   onnxref diff before.onnx after.onnx

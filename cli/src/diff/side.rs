@@ -66,7 +66,7 @@ impl Defaults {
             let attributes = schema.map(|schema| schema.attributes).unwrap_or_default();
             attributes.into_iter().filter_map(|attribute| Some((attribute.name, attribute.default?))).collect()
         });
-        defaults.iter().any(|(known, default)| known == name && default == value)
+        defaults.iter().any(|(known, default)| known == name && is_same(default, value))
     }
 }
 
@@ -199,6 +199,17 @@ impl<'a> Side<'a> {
             nodes.get_mut(k).into_iter().for_each(|node| *node = hash);
         }
         nodes
+    }
+}
+
+/// Whether attributes have the same bits.
+pub(super) fn is_same(one: &Attribute, other: &Attribute) -> bool {
+    match (one, other) {
+        (Attribute::Float(one), Attribute::Float(other)) => one.to_bits() == other.to_bits(),
+        (Attribute::Floats(one), Attribute::Floats(other)) => {
+            one.iter().map(|value| value.to_bits()).eq(other.iter().map(|value| value.to_bits()))
+        }
+        _ => one == other,
     }
 }
 

@@ -36,7 +36,7 @@ Example:
 
 Exit status:
   0  a smaller model was found: in nodes or dimensions
-  1  no smaller one was found
+  1  no smaller one was found, or the command fails for what no node needs only
   2  wrong usage, such as a command that doesn't fail for the model
   3  the model can't be read")]
 pub(crate) struct Arguments {
@@ -80,8 +80,8 @@ pub(crate) fn reduce(arguments: &Arguments, global: &Global) -> Result<u8, Failu
     if !command.iter().any(|word| word.contains("{model}")) {
         return Err(Failure::usage("the command has no {model}: it stands for the file to try"));
     }
-    let wrong = |e| Failure::usage(format!("-o {}: the file can't be written: {e}", shown(out)));
-    output::check_writable(out).map_err(wrong)?;
+    let wrong = |why: &str| Failure::usage(format!("-o {}: {why}", shown(out)));
+    output::check_writable(out).map_err(|e| wrong(&format!("the file can't be written: {e}")))?;
     let (start, timeout) = (Instant::now(), running.timeout.unwrap_or(TIMEOUT));
     // Nodes are those of the file.
     let options = running.options()?.optimize(false).keep_packed(false);
@@ -91,9 +91,13 @@ pub(crate) fn reduce(arguments: &Arguments, global: &Global) -> Result<u8, Failu
     } else {
         Document::read_with(path, &options)
     };
-    let expected = (arguments.expect_status, timeout);
-    let mut trial = Trial::new(command, expected, (out, arguments.work.as_deref()), options.clone())?;
-    let whole = trial.place(read.map_err(unreadable)?, &unreadable)?;
+    let read = read.map_err(unreadable)?;
+    if read.has_data_in(out).map_err(unreadable)? {
+        return Err(wrong(&format!("it is a file of {}", shown(path))));
+    }
+    let (expected, place) = ((arguments.expect_status, timeout), output::followed(out));
+    let mut trial = Trial::new(command, expected, (&place, arguments.work.as_deref()), options.clone())?;
+    let whole = trial.place(read, &unreadable)?;
     let found = whole.inspect(&options).map_err(unreadable)?;
     let faults = |error: &onnxref::Error| error.causes().iter().any(|cause| cause.kind() == Kind::Model);
     let valid = !found.error.as_ref().is_some_and(faults) && found.mismatches.is_empty();
@@ -101,11 +105,18 @@ pub(crate) fn reduce(arguments: &Arguments, global: &Global) -> Result<u8, Failu
     let known = Known::new(&whole, &found, values);
     let count = model::count(&whole.graph);
     (trial.valid, trial.runs) = (valid, runs);
-    let source = Source::new(whole, &known);
+    let source = Source::new(whole.clone(), &known);
     let first = source.part(&vec![true; source.node_count()], &source.outputs().into_iter().collect());
     let first = first.ok_or_else(|| Failure::usage(format!("{}: the model has no outputs", shown(path))))?;
     let status = trial.status(&first)?;
     if !trial.is_failure(status) {
+        let whole = Attempt { inputs: known.inputs(&whole), model: whole };
+        let status = trial.status(&whole)?;
+        if trial.is_failure(status) {
+            let what = model::dropped(&whole.model.graph, &first.model.graph);
+            let message = format!("the command fails for the model, but not without what no node needs: {what}");
+            return Err(Failure::new(FAILED, message));
+        }
         let expected = arguments.expect_status.map(|status| format!(", not {status}")).unwrap_or_default();
         return Err(Failure::usage(format!(
             "the command doesn't fail for the model itself: its exit status is {status}{expected}"

@@ -1,9 +1,10 @@
 //! Models that are parts of another one.
 
 use crate::path::ValuePath;
-use onnxref::Value;
 use onnxref::document::{Document, Graph, Node, Part, Size, ValueInfo};
 use onnxref::inspect::Inspection;
+use onnxref::{Value, quote};
+use onnxref_view::counted;
 use std::collections::{HashMap, HashSet};
 
 /// A model that is tried, with a value for each of its inputs, as far as they are known.
@@ -54,6 +55,28 @@ impl Known {
         types.extend(own.map(|info| (ValuePath::outermost(&info.name), info.clone())));
         Known { values, types }
     }
+
+    /// The values of the inputs of a model, as far as they are known.
+    pub(super) fn inputs(&self, model: &Document) -> Vec<(String, Value)> {
+        let value = |name: &String| Some((name.clone(), self.values.get(&ValuePath::outermost(name))?.clone()));
+        model.graph.inputs.iter().filter_map(|info| value(&info.name)).collect()
+    }
+}
+
+/// What a part with all nodes of a graph doesn't have.
+pub(super) fn dropped(whole: &Graph, part: &Graph) -> String {
+    let kept: HashSet<&str> = part.inputs.iter().map(|info| info.name.as_str()).collect();
+    let inputs = whole.inputs.iter().filter(|info| !kept.contains(info.name.as_str()));
+    let constants = |graph: &Graph| graph.initializers.len() + graph.sparse_initializers.len();
+    let mut all: Vec<String> = inputs.map(|info| format!("input {}", quote(&info.name))).collect();
+    let counts = [
+        (whole.value_info.len(), "declared type", " (value_info)"),
+        (constants(whole).saturating_sub(constants(part)), "initializer", ""),
+        (whole.quantization_annotations.len(), "annotation", " (quantization_annotation)"),
+    ];
+    let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
+    all.extend(counts.map(|(count, what, field)| format!("{}{field}", counted(count, what))));
+    if all.is_empty() { "outputs, functions, texts or metadata".to_string() } else { all.join(", ") }
 }
 
 /// A value as a model declares it, with the type and the shape that it has.

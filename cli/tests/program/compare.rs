@@ -305,3 +305,40 @@ fn outputs_are_compared_with_expected_ones() {
     assert_eq!(bench.run(&[&["-o", &npz][..], &FEED].concat()).code, Some(0));
     assert_eq!(ran(&npz, &[]).code, Some(0));
 }
+
+#[test]
+fn what_is_random_is_not_compared() {
+    use onnxref::document::Document;
+    let text = r#"<ir_version: 8, opset_import: ["" : 13]> g (float[n] x) => (float[9] y, float[n] z) {
+        r = RandomUniform <shape = [9]> ()
+        y = Neg (r)
+        z = Abs (x)
+    }"#;
+    let bytes = |text: &str| Document::from_text(text).unwrap().to_bytes().unwrap();
+    let bench = Bench::new(&bytes(text));
+    let expected = "1 value with the same name: 1 equal bit by bit, 0 within the tolerance, 0 different
+without a partner: 0 of A, 0 of B
+random in A, and not compared: 2 values
+
+output
+y       is random in A, and not compared
+z       is equal bit by bit
+";
+    check(compare(&bench, &[]), 0, expected, "");
+    check(compare(&bench, &[&bench.text("model.onnx")]), 0, expected, "");
+    let json: serde_json::Value = serde_json::from_str(&compare(&bench, &["--json"]).out).unwrap();
+    assert_eq!(
+        (&json["random"], &json["random_outputs"], &json["only_a"]),
+        (&2.into(), &serde_json::json!(["y"]), &0.into())
+    );
+    assert_eq!((&json["outputs"]["z"]["exact"], json["outputs"].get("y")), (&true.into(), None));
+    // What differs beside it still does; a node that reads nothing leads to it.
+    fs::write(bench.path("b.onnx"), bytes(&text.replace("Abs (x)", "Constant <value_floats = [5.0, 6.0]> ()")))
+        .unwrap();
+    let ran = compare(&bench, &[&bench.text("b.onnx")]);
+    assert!(
+        ran.code == Some(1) && ran.out.contains("The first that differs, \"z\", is 5 at [0], expected 1"),
+        "{ran:?}"
+    );
+    assert!(!ran.out.contains("The last of them reads"), "{}", ran.out);
+}

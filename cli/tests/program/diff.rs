@@ -1,6 +1,7 @@
 //! `onnxref diff`, as a user calls it.
 
 use crate::common::{Bench, Ran, body, bytes, check, graph, int, link, number, onnxref, several};
+use onnxref::document::{AttributeValue, Document, Graph, Initializer, Node, ValueInfo};
 use onnxref::{DType, Tensor};
 use serde_json::{Value, json};
 use std::fs;
@@ -184,4 +185,133 @@ fn inputs_outputs_and_pictures() {
     assert_eq!((ran.code, ran.err), (Some(2), format!("error: {why}\n")));
     let ran = onnxref(["diff", "no.onnx", "no.onnx"]);
     assert_eq!(ran.code, Some(3));
+}
+
+/// An If with branches of two outputs: `p` of Abs and `q` of Neg, which read `x`.
+fn branches(order: [&'static str; 2]) -> Document {
+    let info = |name: &str| ValueInfo::tensor(name, DType::Float, ["n"]);
+    let branch = || {
+        let nodes = Graph::new("b").node(Node::new("Abs", ["x"], ["p"])).node(Node::new("Neg", ["x"], ["q"]));
+        order.iter().fold(nodes, |graph, name| graph.output(ValueInfo::untyped(*name)))
+    };
+    let node = Node::new("If", ["go"], ["y", "z"]).attribute("then_branch", branch());
+    let graph = Graph::new("g")
+        .input(ValueInfo::tensor("go", DType::Bool, [0i64; 0]))
+        .input(info("x"))
+        .node(node.attribute("else_branch", branch()))
+        .output(info("y"))
+        .output(info("z"));
+    Document::new(graph, 21)
+}
+
+fn diff_documents(a: &Document, b: &Document) -> Ran {
+    diff(a.to_bytes().unwrap().to_vec(), b.to_bytes().unwrap().to_vec(), &[])
+}
+
+#[test]
+fn inputs_and_outputs_of_bodies_have_an_order_and_no_names() {
+    let expected = "
+in the then_branch of node #0 (If-21):
+output \"q\" comes from: \"p\" (Abs-13) -> \"q\" (Neg-13)
+output \"p\" comes from: \"q\" (Neg-13) -> \"p\" (Abs-13)
+
+in the else_branch of node #0 (If-21):
+output \"q\" comes from: \"p\" (Abs-13) -> \"q\" (Neg-13)
+output \"p\" comes from: \"q\" (Neg-13) -> \"p\" (Abs-13)
+
+the same in both: 5 nodes, 0 constants
+";
+    check(diff_documents(&branches(["p", "q"]), &branches(["q", "p"])), 1, expected, "");
+    let looped = |[v, w]: [&str; 2]| {
+        let info = |name: &str| ValueInfo::tensor(name, DType::Float, [2i64]);
+        let body = Graph::new("b")
+            .input(ValueInfo::tensor("k", DType::Int64, [0i64; 0]))
+            .input(ValueInfo::tensor("go", DType::Bool, [0i64; 0]))
+            .input(info(v))
+            .input(info(w))
+            .node(Node::new("Identity", ["go"], ["on"]))
+            .node(Node::new("Sub", ["v", "w"], ["s"]))
+            .node(Node::new("Abs", ["w"], ["a"]));
+        let body = ["on", "s", "a"].iter().fold(body, |body, name| body.output(ValueInfo::untyped(*name)));
+        let graph = Graph::new("g").input(ValueInfo::tensor("trips", DType::Int64, [0i64; 0])).input(info("x"));
+        let node = Node::new("Loop", ["trips", "", "x", "x"], ["y", "z"]).attribute("body", body);
+        Document::new(graph.node(node).output(info("y")).output(info("z")), 21)
+    };
+    let expected = "
+in the body of node #0 (Loop-21):
+
+changed: 2
+  node #1 (Sub-14): input 0: \"v\" (input 2) -> \"v\" (input 3); input 1: \"w\" (input 3) -> \"w\" (input 2)
+  node #2 (Abs-13): input 0: \"w\" (input 3) -> \"w\" (input 2)
+
+the same in both: 2 nodes, 0 constants
+";
+    check(diff_documents(&looped(["v", "w"]), &looped(["w", "v"])), 1, expected, "");
+    let mut renamed = looped(["v", "w"]);
+    let body = match &mut renamed.graph.nodes[0].attributes[0].value {
+        AttributeValue::Graph(body) => body,
+        _ => panic!(),
+    };
+    (body.inputs[3].name, body.nodes[1].inputs[1], body.nodes[2].inputs[0]) = ("u".into(), "u".into(), "u".into());
+    let same = "the models are the same: 4 nodes, 0 constants\n";
+    check(diff_documents(&looped(["v", "w"]), &renamed), 0, same, "");
+}
+
+#[test]
+fn another_order_of_inputs_and_outputs() {
+    let model = |inputs: [&str; 3], outputs: [&str; 2]| {
+        let info = |name: &&str| ValueInfo::tensor(*name, DType::Float, [2i64]);
+        let graph = Graph::new("g").node(Node::new("Sub", ["a", "b"], ["y"])).node(Node::new("Abs", ["c"], ["z"]));
+        let graph = inputs.iter().fold(graph, |graph, name| graph.input(info(name)));
+        Document::new(outputs.iter().fold(graph, |graph, name| graph.output(info(name))), 21)
+    };
+    let ran = diff_documents(&model(["a", "b", "c"], ["y", "z"]), &model(["b", "a", "c"], ["z", "y"]));
+    let expected = "order of inputs: \"a\", \"b\" -> \"b\", \"a\"
+order of outputs: \"y\", \"z\" -> \"z\", \"y\"
+
+the same in both: 2 nodes, 0 constants
+";
+    check(ran, 1, expected, "");
+}
+
+#[test]
+fn attributes_are_compared_by_their_bits() {
+    let model = |alpha: f32| {
+        let info = |name: &str| ValueInfo::tensor(name, DType::Float, [2i64]);
+        let node = Node::new("LeakyRelu", ["x"], ["y"]).attribute("alpha", alpha);
+        Document::new(Graph::new("g").input(info("x")).node(node).output(info("y")), 21)
+    };
+    let same = "the models are the same: 1 node, 0 constants\n";
+    check(diff_documents(&model(f32::NAN), &model(f32::NAN)), 0, same, "");
+    let ran = diff_documents(&model(0.0), &model(-0.0));
+    assert!(ran.code == Some(1) && ran.out.contains("alpha: 0.0 -> -0.0"), "{ran:?}");
+}
+
+/// Of constants that are captured by a body, or are outputs, the elements are compared too.
+#[test]
+fn constants_that_no_node_reads() {
+    let model = |weight: f32, output: f32| {
+        let branch = || Graph::new("b").node(Node::new("Add", ["x", "w"], ["r"])).output(ValueInfo::untyped("r"));
+        let node = Node::new("If", ["go"], ["y"]).attribute("then_branch", branch());
+        let info = |name: &str| ValueInfo::tensor(name, DType::Float, [1i64]);
+        let graph = Graph::new("g")
+            .input(ValueInfo::tensor("go", DType::Bool, [0i64; 0]))
+            .input(info("x"))
+            .initializer(Initializer::new("w", &Tensor::from(vec![weight])))
+            .initializer(Initializer::new("v", &Tensor::from(vec![output])))
+            .node(node.attribute("else_branch", branch()))
+            .output(info("y"))
+            .output(info("v"));
+        Document::new(graph, 21)
+    };
+    let same = "the models are the same: 3 nodes, 2 constants\n";
+    check(diff_documents(&model(1.0, 1.0), &model(1.0, 1.0)), 0, same, "");
+    let expected = "
+constants that differ: 2
+  \"v\" is 3 at [0], expected 1; 1 of 1 differ, by up to 2, the first by 12,582,912 ulp
+  \"w\" is 2 at [0], expected 1; 1 of 1 differ, by up to 1, the first by 8,388,608 ulp
+
+the same in both: 3 nodes, 0 constants
+";
+    check(diff_documents(&model(1.0, 1.0), &model(2.0, 3.0)), 1, expected, "");
 }

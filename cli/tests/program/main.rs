@@ -10,6 +10,8 @@ mod compare;
 mod corpus;
 mod diff;
 mod edit;
+mod edit_files;
+mod edit_proof;
 #[cfg(unix)]
 mod engine;
 mod errors;

@@ -247,3 +247,26 @@ fn wrong_uses() {
     assert_eq!((ran.code, operators(&bench).len()), (Some(0), 1), "{ran:?}");
     assert_eq!(bench.files(), ["small.onnx"]);
 }
+
+/// What no node needs isn't part of any model that is tried.
+#[test]
+fn what_no_node_needs_may_be_what_fails() {
+    use onnxref::document::{Document, Graph, Initializer, Node, ValueInfo};
+    let info = |name: &str| ValueInfo::tensor(name, DType::Float, [2i64]);
+    let mut graph = Graph::new("g")
+        .input(info("x"))
+        .input(info("unread"))
+        .initializer(Initializer::new("w", &onnxref::Tensor::from(vec![1f32])))
+        .node(Node::new("Abs", ["x"], ["a"]))
+        .node(Node::new("Neg", ["a"], ["y"]))
+        .output(info("y"));
+    graph.value_info.push(info("a").into());
+    let bench = Bench::new(&Document::new(graph, 18).to_bytes().unwrap());
+    let ran = reduce(&bench, &["--random"], &has("unread").each_ref().map(String::as_str));
+    let what = "input \"unread\", 1 declared type (value_info), 1 initializer";
+    let err = format!("error: the command fails for the model, but not without what no node needs: {what}\n");
+    check(ran, 1, "", &err);
+    assert_eq!(bench.files(), [""; 0]);
+    let ran = reduce(&bench, &["--random"], &has("nothing").each_ref().map(String::as_str));
+    check(ran, 2, "", "error: the command doesn't fail for the model itself: its exit status is 0\n");
+}

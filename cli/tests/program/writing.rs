@@ -288,6 +288,11 @@ fn a_file_may_be_too_large_for_the_system() {
     check(ran, 4, "", &format!("note: 1 value was dumped\nerror: {why}\n"));
     assert_eq!(names(&bench, "dump"), ["00000-s.npy", "index.json"]);
     assert_eq!(index(&bench, "dump")["ended"], why);
+    // Not even the list of values.
+    let folder = bench.text("none");
+    let ran = in_shell("ulimit -f 0;", "", &["run", &model, "-i", &x_pb, "--dump", &folder]);
+    check(ran, 4, "", &format!("error: {folder}/index.json: File too large (os error 27)\n"));
+    assert_eq!(names(&bench, "none"), [""; 0]);
 }
 
 #[test]
