@@ -367,3 +367,21 @@ fn numbers_in_functions() -> Result<()> {
     }
     Ok(())
 }
+
+/// So are those of a body's values, at any depth.
+#[test]
+fn numbers_in_bodies() -> Result<()> {
+    let branches = |clip: &str| {
+        format!(
+            "If (c) <then_branch: graph = t () => (b) {{ b = {clip} }}, else_branch: graph = e () => (d) {{ d = Neg (x) }}>"
+        )
+    };
+    let clip = branches("Clip <min = 0.0, max = 1.0> (x)");
+    for node in [clip.clone(), branches(&clip.replace("t ()", "t2 ()").replace("=> (b) { b", "=> (b2) { b2"))] {
+        let text = format!(
+            "<ir_version: 8, opset_import: [\"\" : 10]> g (double[3] x) => (y) <bool c = {{1}}> {{ y = {node} }}"
+        );
+        same(&text, 18, vec![-1f64, 0.1, 2.0], &["If"])?;
+    }
+    Ok(())
+}

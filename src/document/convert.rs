@@ -3,7 +3,7 @@
 use super::changes::{change, renew};
 use super::extract::domain;
 use super::names::{Names, all_nodes};
-use super::simplify::{ALL_CONSTANTS, FREE_INITIALIZERS, is_old_constant};
+use super::simplify::{ALL_CONSTANTS, FREE_INITIALIZERS, is_old_constant, makers};
 use super::step::{Beside, LATER, Step};
 use super::{Document, Function, Graph, Initializer, Node, OpsetImport, Part, ValueInfo};
 use crate::error::{Error, Result, quote};
@@ -137,6 +137,8 @@ struct Converter {
     count: usize,
     /// The function whose nodes are converted.
     function: Option<String>,
+    /// How many graphs are around the one that is converted.
+    depth: usize,
 }
 
 impl Converter {
@@ -167,6 +169,7 @@ impl Converter {
             refused: Vec::new(),
             count: 0,
             function: None,
+            depth: 0,
         }
     }
 
@@ -206,11 +209,12 @@ impl Converter {
         from: i64,
         details: Known<'_>,
     ) -> Result<bool> {
-        let own = details.into_iter().flat_map(|details| &details.nodes).filter(|node| node.function.is_none());
-        let places: HashMap<usize, &NodeDetails> = own.map(|node| (node.index, node)).collect();
+        let makers = details.map_or_else(HashMap::new, |details| makers(details, self.depth));
         let mut changed = false;
         for (index, mut node) in std::mem::take(nodes).into_iter().enumerate() {
-            let known = places.get(&index).filter(|known| known.operator == node.op_type).copied();
+            let first = node.outputs.iter().find(|name| !name.is_empty());
+            let maker = first.and_then(|name| makers.get(name.as_str()));
+            let known = maker.filter(|known| known.operator == node.op_type).copied();
             let mut beside = Beside::default();
             changed |= node.try_change(|node| {
                 let mut changed = self.bodies(node, from, known)?;
@@ -241,6 +245,7 @@ impl Converter {
 
     fn bodies(&mut self, node: &mut Node, from: i64, known: Option<&NodeDetails>) -> Result<bool> {
         let mut changed = false;
+        self.depth += 1;
         for attribute in &mut node.attributes {
             let body = known.and_then(|known| known.bodies.iter().find(|(name, _)| *name == attribute.name));
             let body = body.map(|(_, body)| body);
@@ -252,6 +257,7 @@ impl Converter {
                 Ok(changed)
             })?;
         }
+        self.depth -= 1;
         Ok(changed)
     }
 

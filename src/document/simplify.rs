@@ -238,7 +238,7 @@ fn ends(sources: &HashMap<String, String>) -> Option<Renamed<'_>> {
 }
 
 /// The nodes that give values of a graph itself, by the first one: not values inside of functions that it calls.
-fn makers(details: &GraphDetails, depth: usize) -> HashMap<&str, &NodeDetails> {
+pub(super) fn makers(details: &GraphDetails, depth: usize) -> HashMap<&str, &NodeDetails> {
     let maker = |node: &'_ NodeDetails| {
         let value = node.outputs.iter().flatten().next().and_then(|at| details.values.get(*at))?;
         (value.scope.as_ref().map_or(0, Scope::depth) == depth).then_some(value.name.as_str())
