@@ -283,6 +283,17 @@ fn data_is_saved_where_the_model_leads() -> Result<()> {
     let text = format!("file \"{}\": the model can't take the place of its own external data", data.display());
     assert_eq!(error, Err(text));
     ensure!(std::fs::read(&data)?.len() == 8);
+    // Data that is beside a link stays there, and data isn't replaced by that of the same name.
+    let [store, linked] = ["store", "links/other.onnx"].map(|name| folder.path().join(name));
+    std::fs::create_dir(&store)?;
+    std::fs::rename(&model, store.join("m.onnx"))?;
+    std::fs::rename(&data, link.with_file_name("w.bin"))?;
+    std::os::unix::fs::symlink("../store/m.onnx", &linked)?;
+    Document::read(&linked)?.save(&linked)?;
+    Document::read(&linked)?.load(&Model::options())?;
+    std::os::unix::fs::symlink("../links/w.bin", store.join("n.onnx.data"))?;
+    let error = Document::read(&linked)?.save(store.join("n.onnx")).map_err(|error| error.to_string());
+    ensure!(error.is_err_and(|text| text.ends_with("new external data can't take the place of that of the model")));
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use crate::feeds::numbered;
 use crate::value::{Named, Wanted, split, value};
 use crate::{floats, npz, print};
 use clap::Args;
-use onnxref::conformance::{Difference, Tolerance};
+use onnxref::conformance::{Difference, DifferenceKind, Tolerance};
 use onnxref::{Model, Value, quote};
 use onnxref_view::difference::{Differs, ulps};
 use serde::Serialize;
@@ -111,6 +111,11 @@ impl Compared {
             Some((got, want)) => (Compared { exact: false, ..Compared::new(&got, &want, tolerance) }, true),
             None => (Compared::new(got, want, tolerance), false),
         }
+    }
+
+    /// In what they differ.
+    pub(crate) fn kind(&self) -> Option<DifferenceKind> {
+        self.difference.as_ref().map(|difference| difference.kind)
     }
 
     /// `equal bit by bit`, `equal within the tolerance`, or how it differs.

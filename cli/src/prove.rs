@@ -287,6 +287,9 @@ fn compare(
         let old = old_name(name);
         match known.get(&old) {
             Some(expected) if same(expected, value) => compared.same += 1,
+            Some(expected) if expected.value_type() != value.value_type() => {
+                return Ok(Err(Proof::Differs(format!("output {} has another type", quote(name)))));
+            }
             Some(_) => compared.differing.push((name.to_string(), old)),
             None => {}
         }

@@ -7,7 +7,10 @@ use crate::{Global, print};
 use clap::Args;
 use onnxref::document::{Document, Entry, Size};
 use onnxref::{Kind, quote};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+/// So many declarations that the change makes wrong are shown.
+const SHOWN: usize = 10;
 
 /// Change names, dimensions, outputs and metadata of a model, and where its data is
 #[derive(Debug, Args)]
@@ -79,9 +82,11 @@ pub(crate) fn set(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
         let mismatches = |document| -> Result<Vec<String>, Failure> {
             Ok(editing.inspect(document)?.mismatches.iter().map(|error| format!("{error:#}")).collect())
         };
-        let known = mismatches(&before)?;
-        for new in mismatches(&after)?.iter().filter(|new| !known.contains(new)) {
-            print::note(&format!("in the changed model, {new}"));
+        let (known, mut new) = (HashSet::<String>::from_iter(mismatches(&before)?), mismatches(&after)?);
+        new.retain(|text| !known.contains(text));
+        new.iter().take(SHOWN).for_each(|text| print::note(&format!("in the changed model, {text}")));
+        if let more @ 1.. = new.len().saturating_sub(SHOWN) {
+            print::note(&format!("in the changed model, {more} more declarations differ from what follows"));
         }
     }
     arguments.outputs(&mut after)?;

@@ -78,7 +78,7 @@ impl Document {
         if old_ir < FREE_INITIALIZERS && ir >= FREE_INITIALIZERS {
             content.graph.change_if(fix_inputs);
         }
-        if from < Some(opset) {
+        if from.is_some_and(|from| from < opset) {
             content.drop_training();
         }
         content.ir_version = Some(ir);

@@ -171,14 +171,18 @@ impl Document {
     }
 
     /// Prepares the document for a place in another folder: moves external data to a file that has the name of the model
-    /// and `.data`. Returns it, if there is external data and `path` is in another folder than the file that was read.
+    /// and `.data`. Returns it, if there is external data and `path` is neither the file that was read nor in its folder.
     ///
     /// # Errors
     /// A tensor is not valid.
     pub fn relocate(&mut self, path: &Path) -> Result<Option<DataFile>> {
         let folder =
             |path: &Path| path.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new(".")).canonicalize();
-        let stays = self.path().is_none_or(|own| matches!((folder(own), folder(path)), (Ok(a), Ok(b)) if a == b));
+        let same =
+            |a: std::io::Result<PathBuf>, b: std::io::Result<PathBuf>| matches!((a, b), (Ok(a), Ok(b)) if a == b);
+        // A link leads to the model in another folder, and its data is beside the link.
+        let is_own = |own: &Path| same(own.canonicalize(), path.canonicalize());
+        let stays = self.path().is_none_or(|own| is_own(own) || same(folder(own), folder(path)));
         if stays || self.external_files()?.is_empty() {
             return Ok(None);
         }

@@ -62,8 +62,8 @@ impl Document {
     /// # Errors
     /// As [`Document::inspect`].
     pub fn renew_shapes(&mut self, options: &LoadOptions) -> Result<()> {
-        let mut declared = Vec::new();
-        self.content.change_if(|content| {
+        let (mut declared, mut after) = (Vec::new(), self.clone());
+        after.content.change_if(|content| {
             content.graph.change_if(|graph| {
                 graph.each_body_inside(&mut |body| {
                     declared.extend(body.outputs.iter().cloned());
@@ -71,9 +71,9 @@ impl Document {
                 })
             })
         });
-        self.drop_shapes();
-        let found = self.inspect(options)?;
-        self.declare_outputs(&found);
+        after.drop_shapes();
+        let found = after.inspect(options)?;
+        after.declare_outputs(&found);
         // A Loop without a trip gives what its body declares.
         let mut declared = declared.into_iter();
         let mut restore = |body: &mut Graph| {
@@ -83,7 +83,8 @@ impl Document {
             }
             changed
         };
-        self.content.change_if(|content| content.graph.change_if(|graph| graph.each_body_inside(&mut restore)));
+        after.content.change_if(|content| content.graph.change_if(|graph| graph.each_body_inside(&mut restore)));
+        *self = after;
         Ok(())
     }
 

@@ -17,13 +17,15 @@ impl Document {
     /// can't be read.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        if self.has_data_in(path)? {
-            let text = "the model can't take the place of its own external data";
-            return Err(Error::input(format!("file {}: {text}", quote(&path.to_string_lossy()))));
-        }
+        let refuse = |place: &Path, text: &str| match self.has_data_in(place)? {
+            true => Err(Error::input(format!("file {}: {text}", quote(&place.to_string_lossy())))),
+            false => Ok(()),
+        };
+        refuse(path, "the model can't take the place of its own external data")?;
         let (mut own, place) = (self.clone(), followed(path)?);
         let data = own.relocate(&place)?.map(|data| {
             let place = place.with_file_name(&data.location);
+            refuse(&place, "new external data can't take the place of that of the model")?;
             Temporary::write(&place, |to| data.write(to))
         });
         let data = data.transpose()?.flatten();

@@ -366,8 +366,8 @@ impl<'a> Step<'a> {
         let groups = self.int("num_groups")?.and_then(|groups| usize::try_from(groups).ok());
         let channels = self.dims(0).and_then(|dims| *dims.get(1)?);
         let known = groups.zip(channels).filter(|(groups, channels)| *groups > 0 && channels.is_multiple_of(*groups));
-        let (groups, channels) =
-            known.ok_or("its scale and bias are those of groups, and {new} has those of channels")?;
+        let (groups, channels) = known
+            .ok_or("its scale and bias are those of groups, and {new} has those of channels, of an unknown number")?;
         match self.dtype(0) {
             Some(DType::Float) => {}
             // It computes in its own type.

@@ -228,10 +228,8 @@ fn make(
         (Some(output), Some(known)) => output.types.contains(known),
         _ => true,
     };
-    if !inferred.iter().flatten().enumerate().all(listed) {
-        view.note(Note::OutputType);
-    }
-    node.note = note.get();
+    let listed = inferred.iter().flatten().enumerate().all(listed);
+    node.note = note.get().or((!listed).then_some(Note::OutputType));
     node.operator = Some(operator);
     Ok((types, inferred))
 }

@@ -75,13 +75,8 @@ impl Loader<'_> {
             _ if self.registry.compatibility.undeclared_domains => self.registry.resolve(domain, op_type, newest()),
             None => {
                 let error = Error::model(format!("the model doesn't import the domain {}", domain_name(domain)));
-                match self.registry.resolve(domain, op_type, newest()) {
-                    Ok(found) if found.is_missing() => Ok(found),
-                    Ok(_) => Err(error.with_remedy(Remedy::Allow("undeclared_domains"))),
-                    // No import would help.
-                    Err(why) if schema::versions(domain, op_type).is_empty() => Err(why),
-                    Err(_) => Err(error),
-                }
+                let runs = self.registry.resolve(domain, op_type, newest()).is_ok_and(|found| !found.is_missing());
+                Err(if runs { error.with_remedy(Remedy::Allow("undeclared_domains")) } else { error })
             }
             Some(opset) => {
                 let name = domain_name(domain);

@@ -330,7 +330,7 @@ pub(crate) fn broadcast(shapes: &[&[Dim]]) -> Result<Vec<Dim>> {
                 (one, other) if one == other => {}
                 (one, other) => {
                     let same = one.likely().filter(|likely| other.likely().as_ref() == Some(likely));
-                    all = same.map_or(Dim::Unknown, |likely| Formula::own(Some(likely)).dim());
+                    all = Dim::if_no_size_is_0(same);
                 }
             }
         }

@@ -119,10 +119,14 @@ pub(crate) struct BodyFacts {
 }
 
 impl BodyFacts {
-    /// What is known of outputs that are stacked: what follows if it runs, and if that isn't certain, what is declared too.
+    /// What is known of outputs that are stacked: what follows if it runs, and if that isn't certain, what is declared too. A
+    /// size that isn't fixed is 0 without a run.
     pub(crate) fn stacked(&self, runs: bool) -> impl Iterator<Item = Fact> {
         let both = self.outputs.iter().zip(&self.inferred);
-        both.map(move |(declared, inferred)| if runs { inferred.clone() } else { declared.common(inferred) })
+        both.map(move |(declared, inferred)| match runs {
+            true => inferred.clone(),
+            false => declared.common(inferred).if_no_size_is_0(),
+        })
     }
 }
 

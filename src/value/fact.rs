@@ -15,7 +15,7 @@ pub enum Dim {
     Fixed(usize),
     /// A name: the same size at each of its uses.
     Symbol(String),
-    /// A size that follows from names.
+    /// A size that follows from names, or one without a name that has been given a formula of its own.
     Formula(Formula),
     /// Any size.
     Unknown,
@@ -56,6 +56,11 @@ impl Dim {
     /// What it is if no size is 0.
     pub(crate) fn likely(&self) -> Option<Formula> {
         Formula::of(self)?.likely()
+    }
+
+    /// A size of which it is known what it is if no size is 0.
+    pub(crate) fn if_no_size_is_0(likely: Option<Formula>) -> Dim {
+        likely.map_or(Dim::Unknown, |likely| Formula::own(Some(likely)).dim())
     }
 
     /// What is known about a size of which two facts are known; `None` if they contradict each other.
@@ -182,6 +187,12 @@ impl Fact {
         let dims = self.dims().zip(other.dims()).filter(|(one, other)| one.len() == other.len());
         let dims = dims.map(|(one, other)| one.iter().zip(other).map(dim).collect());
         Fact::of(value_type, dims)
+    }
+
+    /// The fact about a value whose sizes are those of this one, unless some size is 0: fixed ones are in any case.
+    pub(crate) fn if_no_size_is_0(&self) -> Fact {
+        let size = |dim: &Dim| if let Dim::Fixed(_) = dim { dim.clone() } else { Dim::if_no_size_is_0(dim.likely()) };
+        Fact::of(self.value_type.clone(), self.dims().map(|dims| dims.iter().map(size).collect()))
     }
 
     /// The fact about tensors like this that are stacked along a new first dimension.

@@ -33,8 +33,8 @@ struct Term {
 enum Symbol {
     /// The size that a model has a name for.
     Named(Arc<str>),
-    /// A quotient that leaves a remainder, or the larger one of two numbers: its text.
-    Made(Arc<str>),
+    /// A quotient that leaves a remainder, or the larger one of two numbers: its text, and whether it follows from names alone.
+    Made(Arc<str>, bool),
     /// The size of one value, and what it is if no size is 0.
     Own(u64, Likely),
 }
@@ -67,7 +67,7 @@ impl Symbol {
     fn memory(&self) -> usize {
         size_of::<Symbol>()
             + match self {
-                Symbol::Named(text) | Symbol::Made(text) => 2 * size_of::<usize>() + text.len(),
+                Symbol::Named(text) | Symbol::Made(text, _) => 2 * size_of::<usize>() + text.len(),
                 Symbol::Own(_, likely) => likely.0.as_ref().map_or(0, |likely| likely.memory()),
             }
     }
@@ -82,14 +82,12 @@ impl Display for Symbol {
         };
         match self {
             Symbol::Named(name) if !is_plain(name) => f.write_str(&quote(name)),
-            Symbol::Named(text) | Symbol::Made(text) => f.write_str(text),
-            Symbol::Own(number, _) => write!(f, "{OWN}{number}"),
+            Symbol::Named(text) | Symbol::Made(text, _) => f.write_str(text),
+            // As long for each, so that whether a text is too long doesn't depend on how many there are.
+            Symbol::Own(number, _) => write!(f, "?{number:010}"),
         }
     }
 }
-
-/// What the text of a size without a name begins with.
-const OWN: char = '?';
 
 impl Formula {
     /// Longer formulas are unknown numbers.
@@ -117,14 +115,16 @@ impl Formula {
     /// 0.
     pub(crate) fn own(likely: Option<Formula>) -> Formula {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        Formula::symbol(Symbol::Own(COUNT.fetch_add(1, Relaxed), Likely(likely.map(Arc::new))))
+        // None is inside another one.
+        let likely = likely.and_then(|likely| likely.likely()).map(Arc::new);
+        Formula::symbol(Symbol::Own(COUNT.fetch_add(1, Relaxed), Likely(likely)))
     }
 
     /// What it is if no size is 0, as far as names say it.
     pub(crate) fn likely(&self) -> Option<Formula> {
         let likely = |symbol: &Symbol| match symbol {
             Symbol::Own(_, likely) => likely.0.as_deref().cloned(),
-            Symbol::Made(text) if text.contains(OWN) => None,
+            Symbol::Made(_, false) => None,
             named => Some(Formula::symbol(named.clone())),
         };
         self.terms().iter().try_fold(Formula::from(0), |sum, Term { symbols, times }| {
@@ -137,15 +137,15 @@ impl Formula {
     pub(super) fn is_certain(&self) -> bool {
         let certain = |symbol: &Symbol| match symbol {
             Symbol::Named(_) => true,
-            Symbol::Made(text) => !text.contains(OWN),
+            Symbol::Made(_, certain) => *certain,
             Symbol::Own(..) => false,
         };
         self.terms().iter().flat_map(|term| &term.symbols).all(certain)
     }
 
-    /// A number that is a symbol of its own, unless its text is too long.
-    fn made(text: &str) -> Option<Formula> {
-        (text.len() <= Formula::TEXT).then(|| Formula::symbol(Symbol::Made(text.into())))
+    /// A number that is made of this one, as a symbol of its own, unless its text is too long.
+    fn made(&self, text: &str) -> Option<Formula> {
+        (text.len() <= Formula::TEXT).then(|| Formula::symbol(Symbol::Made(text.into(), self.is_certain())))
     }
 
     pub(super) fn memory(&self) -> usize {
@@ -269,7 +269,7 @@ impl Formula {
         let text = format!("max({self}, 0)");
         match self.number() {
             Some(_) => Some(Formula::from(0)),
-            None => Formula::made(&text),
+            None => self.made(&text),
         }
     }
 
@@ -315,7 +315,7 @@ impl Formula {
             Some(number) => Some(Formula::from(number.div_euclid(by))),
             None => self.over(&Formula::from(by)).or_else(|| {
                 let text = format!("floor(({self})/{by})");
-                Formula::made(&text)
+                self.made(&text)
             }),
         }
     }
@@ -486,6 +486,7 @@ mod tests {
         );
         is(symbol("a + b").times(&number(2)), "2*\"a + b\"");
         is(symbol("a + b").floor_over(2), "floor((\"a + b\")/2)");
+        is(symbol("seq?").floor_over(2).unwrap().likely(), "floor((\"seq?\")/2)");
     }
 
     /// Sizes of their own are equal to themselves, whatever they may be.

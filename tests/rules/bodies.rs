@@ -858,3 +858,52 @@ fn names_of_sizes_that_bodies_give_to_others() {
         assert_eq!(outputs["y"].as_slice::<i64>().unwrap(), [3], "{optimize}");
     }
 }
+
+/// Without a trip, what is stacked has 0 for each size that isn't fixed, whatever its name is.
+#[test]
+fn sizes_without_a_trip() {
+    let n = [Dim::Symbol("N".into())];
+    let inputs = [value("trip", DType::Int64, Some(&[])), value("go", DType::Bool, Some(&[]))];
+    let nodes = vec![node("Identity", &["go"], &["on"], vec![]), node("Neg", &["x"], &["row"], vec![])];
+    let mut trip = body("body", &inputs, nodes, &["on"]);
+    trip.g.as_mut().unwrap().output.push(value("row", DType::Float, Some(&n)));
+    let nodes = vec![
+        node("Loop", &["n", ""], &["y"], vec![trip]),
+        node("Shape", &["y"], &["shape"], vec![]),
+        node("Shape", &["x"], &["own"], vec![]),
+        node("Sub", &["shape", "own"], &["difference"], vec![]),
+    ];
+    let mut model = model_of(16, nodes, &["difference"]);
+    graph_of(&mut model).input[0] = value("x", DType::Float, Some(&n));
+    for (trips, want) in [(0, [-3i64, -3]), (2, [-1, 0])] {
+        for optimize in [true, false] {
+            let model = Model::options().optimize(optimize).from_bytes(model.encode_to_vec()).unwrap();
+            let outputs = model.run(feeds(&[1.0, 2.0, 3.0], trips, true)).unwrap();
+            assert_eq!(outputs["difference"], Tensor::from(want.to_vec()), "{trips} {optimize}");
+        }
+    }
+}
+
+/// Sizes that a trip of a Scan declares of its states, and doesn't have.
+#[test]
+fn wrong_sizes_of_states() {
+    let nodes = vec![
+        node("Concat", &["state", "state"], &["twice"], vec![int("axis", 0)]),
+        node("Identity", &["element"], &["same"], vec![]),
+    ];
+    let inputs = [value("state", DType::Float, None), value("element", DType::Float, Some(&[]))];
+    let mut trip = body("body", &inputs, nodes, &[]);
+    let outputs = [value("twice", DType::Float, Some(&[Dim::Fixed(3)])), value("same", DType::Float, Some(&[]))];
+    trip.g.as_mut().unwrap().output.extend(outputs);
+    let nodes = vec![
+        node("Scan", &["x", "x"], &["last", "all"], vec![int("num_scan_inputs", 1), trip]),
+        node("Shape", &["last"], &["shape"], vec![]),
+    ];
+    let mut model = model_of(16, nodes, &["shape"]);
+    graph_of(&mut model).input[0] = value("x", DType::Float, Some(&[Dim::Fixed(3)]));
+    for optimize in [true, false] {
+        let model = Model::options().optimize(optimize).from_bytes(model.encode_to_vec()).unwrap();
+        let outputs = model.run(feeds(&[1.0, 2.0, 3.0], 0, true)).unwrap();
+        assert_eq!(outputs["shape"], Tensor::from(vec![24i64]), "{optimize}");
+    }
+}

@@ -11,10 +11,10 @@ use crate::lineage::Lineage;
 use crate::options::Running;
 use crate::path::ValuePath;
 use crate::recorded::Recorded;
-use crate::repeat::{REPEATS, same};
+use crate::repeat::REPEATS;
 use crate::{Global, print, watch};
 use clap::Args;
-use onnxref::conformance::Tolerance;
+use onnxref::conformance::{DifferenceKind, Tolerance};
 use onnxref::{Error, Kind, LoadOptions, Model, Outputs, Scalar, Tensor, Value, quote};
 use onnxref_view::{counted, grouped, totals};
 use planes::in_planes;
@@ -27,7 +27,8 @@ use std::path::{Path, PathBuf};
 Values of the same name, in the same calls and subgraphs, are compared in the order of B. Inputs
 and outputs whose names the other model doesn't have are taken by position, if both have as many.
 Without B, the model is compared with itself without optimisation, bit by bit: of nodes that run
-as one, the values of the last. What differs from run to run of A is random, and not compared.
+as one, the values of the last. What differs from run to run of A, if B is a model too, is random
+and not compared.
 
 Example:
   onnxref compare before.onnx after.onnx --random --set batch=2
@@ -84,7 +85,7 @@ pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Fail
         let (known, outputs) = arguments.values(&first, &feeds)?;
         let handed = handed_over(&first, &model, &feeds, feeding)?;
         let mut found = arguments.run(&model, &handed, &known, Some(&outputs), tolerance)?;
-        arguments.random(&first, &feeds, (&known, &outputs), &mut found)?;
+        arguments.random(&first, &feeds, (&known, &outputs), tolerance, &mut found)?;
         (found, second)
     };
     if found.is_empty() {
@@ -148,37 +149,39 @@ impl Arguments {
         Ok(found)
     }
 
-    /// Leaves out what differs from run to run of A, as long as another run finds more of that.
+    /// Leaves out what differs from run to run of A as it does in B.
     fn random(
         &self,
         a: &Model,
         feeds: &Feeds<'_>,
         (known, outputs): (&Known, &Outputs),
+        tolerance: Tolerance,
         found: &mut Found,
     ) -> Result<(), Failure> {
         for _ in 0..REPEATS {
-            let differing: HashSet<ValuePath> = found.differing.iter().map(|(path, _)| path.clone()).collect();
             if !found.differs() {
                 break;
             }
-            let mut random = HashSet::new();
+            let differing = found.differing.iter().map(|(path, compared)| (path.clone(), compared.kind()));
+            let (differing, mut random) = (differing.collect::<HashMap<ValuePath, _>>(), HashSet::new());
             let inputs = feeds.iter().cloned().collect();
             let again = watch::run(a, inputs, &self.running.cancel(), false, |node, trips, given| {
                 for (k, (name, value)) in given.iter().enumerate() {
                     let path = trips.path(node, k, name)?;
-                    let differs = || matches!(known.get(&path, value), Some(Ok(before)) if !same(&before, value));
-                    if differing.contains(&path) && differs() {
+                    if let Some(kind) = differing.get(&path)
+                        && let Some(Ok(before)) = known.get(&path, value)
+                        && Compared::new(value, &before, tolerance).kind() == *kind
+                    {
                         random.insert(path);
                     }
                 }
                 Ok(())
             });
             let again = again.map_err(Failure::run)?;
-            let is_same =
-                |name: &str| outputs.get(name).zip(again.get(name)).is_none_or(|(one, other)| same(one, other));
-            if !found.leave_out(random, is_same) {
-                break;
-            }
+            found.leave_out(random, |name| {
+                let (one, other) = outputs.get(name).zip(again.get(name))?;
+                Compared::new(other, one, tolerance).kind()
+            });
         }
         Ok(())
     }
@@ -386,21 +389,20 @@ impl Found {
         Ok(())
     }
 
-    /// Leaves out random values, and outputs that aren't the same in another run of A. Returns whether there are any.
-    fn leave_out(&mut self, random: HashSet<ValuePath>, is_same: impl Fn(&str) -> bool) -> bool {
-        let mut more = !random.is_empty();
+    /// Leaves out random values, and outputs that differ as much in another run of A.
+    fn leave_out(&mut self, random: HashSet<ValuePath>, again: impl Fn(&str) -> Option<DifferenceKind>) {
         self.differing.retain(|(path, _)| !random.contains(path));
         self.random.extend(random);
         for output in self.outputs.iter_mut().filter(|output| output.differs()) {
-            output.random = output.partner.as_ref().is_some_and(|name| !is_same(name));
-            more |= output.random;
+            let kind = output.compared.as_ref().and_then(Compared::kind);
+            output.random = kind.is_some() && output.partner.as_ref().and_then(|name| again(name)) == kind;
         }
-        more
     }
 
-    /// Whether nothing was compared.
+    /// Whether nothing was compared, but for what is random.
     fn is_empty(&self) -> bool {
-        self.equal.is_empty() && self.outputs.iter().all(|output| output.compared.is_none())
+        let compared = |output: &ComparedOutput| output.compared.is_some() && !output.random;
+        self.equal.len() == self.random.len() && !self.outputs.iter().any(compared)
     }
 
     /// Whether a value differs, or an output has no partner.

@@ -76,7 +76,8 @@ pub(super) fn dropped(whole: &Graph, part: &Graph) -> String {
     ];
     let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
     all.extend(counts.map(|(count, what, field)| format!("{}{field}", counted(count, what))));
-    if all.is_empty() { "outputs, functions, texts or metadata".to_string() } else { all.join(", ") }
+    all.push("outputs, functions, texts or metadata".to_string());
+    all.join(", ")
 }
 
 /// A value as a model declares it, with the type and the shape that it has.

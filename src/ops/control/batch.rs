@@ -31,14 +31,16 @@ impl Control for Batch {
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         self.0.infer(1, facts);
         let batch = facts.dims(1).and_then(<[Dim]>::first).cloned().unwrap_or(Dim::Unknown);
-        for (k, fact) in self.0.facts().iter().take(self.0.states).enumerate() {
+        let body = facts.body("body")?.1;
+        for (k, fact) in body.inferred.iter().take(self.0.states).enumerate() {
             if let (Some(dims), Some(initial)) = (fact.dims(), facts.input(1 + k)) {
                 let state = fact.clone().with_dims([std::slice::from_ref(&batch), dims].concat());
                 facts.give_fact(k, state.common(initial));
             }
         }
         let sizes = [batch, self.0.length(1, facts)?];
-        for (k, fact) in (self.0.states..).zip(self.0.scans()) {
+        // Without a trip the outputs have what is declared.
+        for (k, fact) in (self.0.states..).zip(body.stacked(false).skip(self.0.states)) {
             if let Some(dims) = fact.dims() {
                 facts.give(k, [&sizes, dims].concat());
             }

@@ -105,12 +105,12 @@ impl Control for Scan {
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         self.0.infer(0, facts);
-        for (k, fact) in self.0.facts().iter().take(self.0.states).enumerate() {
+        let body = facts.body("body")?.1;
+        for (k, fact) in body.inferred.iter().take(self.0.states).enumerate() {
             facts.give_fact(k, facts.input(k).map_or_else(Fact::default, |initial| fact.common(initial)));
         }
         let length = self.0.length(0, facts)?;
         // Without a trip the outputs have what is declared.
-        let body = facts.body("body")?.1;
         let scans = body.stacked(matches!(length, Dim::Fixed(1..)));
         for ((k, along), fact) in (self.0.states..).zip(&self.0.outputs).zip(scans.skip(self.0.states)) {
             let Some(dims) = fact.dims() else { continue };
@@ -155,11 +155,6 @@ impl Signature {
     /// Nothing yet of the outputs that are stacked.
     pub(super) fn parts(&self) -> Vec<Parts> {
         self.outputs.iter().map(|_| Parts::default()).collect()
-    }
-
-    /// What is known about the results of the body.
-    pub(super) fn facts(&self) -> &[Fact] {
-        &self.facts
     }
 
     /// What is known about the results that are stacked.
@@ -359,13 +354,14 @@ mod tests {
         let body: (&[&str], &[&str]) = (&["float[3]", "float"], &["float[3]", "float[2, C]"]);
         let scanned = || crate::ops::testing::int("num_scan_inputs", 1);
         let axes = |name| crate::ops::testing::ints(name, &[-1]);
-        infer_with(body, "Scan", 9, [scanned()], ["float[3]", "float[T, 5]"]).gives_all(["[3]", "[T, 2, C]"]);
+        // Without a trip, a size that isn't fixed is 0.
+        infer_with(body, "Scan", 9, [scanned()], ["float[3]", "float[T, 5]"]).gives_all(["[3]", "[T, 2, ?]"]);
         infer_with(body, "Scan", 11, [scanned(), axes("scan_output_axes")], ["float[?]", "float[7, 5]"])
             .gives_all(["[?]", "[2, C, 7]"]);
         infer_with(body, "Scan", 11, [scanned(), axes("scan_input_axes")], ["float[3]", "float[7, 5]"])
             .gives_all(["[3]", "[5, 2, C]"]);
         infer_with(body, "Scan", 8, [scanned()], ["-", "float[N, 3]", "float[N, 7, 5]"])
-            .gives_all(["[N, 3]", "[N, 7, 2, C]"]);
+            .gives_all(["[N, 3]", "[N, 7, 2, ?]"]);
         let two = crate::ops::testing::int("num_scan_inputs", 2);
         infer_with(body, "Scan", 11, [two], ["float[7]", "float[6]"])
             .fails("scan input 1 has 6 entries along axis 0, others have 7: they must be equal");

@@ -68,9 +68,7 @@ impl Reshape {
         let text = format!("\"data\" of shape {from} has {count} elements, which don't fit the shape [{to}]");
         Err(Error::input(text).parameter("shape").size(count))
     }
-}
 
-impl Reshape {
     /// Whether an axis has the size that is given for it: one that may be -1, or copy another one as 0, is any.
     fn stands(&self, k: usize, given: &[Option<Formula>], data: Option<&[Dim]>) -> bool {
         let Some(Some(size)) = given.get(k).filter(|size| size.as_ref().is_some_and(Formula::is_size)) else {
@@ -127,7 +125,10 @@ impl Operator for Reshape {
         let number = |dim: &Option<Formula>| dim.as_ref().and_then(Formula::number);
         let dim = |(k, dim): (usize, &Option<Formula>)| match number(dim) {
             Some(0) if !self.zeros => data.and_then(|data| data.get(k)).cloned().unwrap_or(Dim::Unknown),
-            None if !self.stands(k, &given, data) => if_none_is_0(dim.as_ref().and_then(Formula::likely)),
+            None if !self.stands(k, &given, data) => {
+                let size = dim.as_ref().and_then(Formula::likely).filter(Formula::is_size);
+                Dim::if_no_size_is_0(size)
+            }
             _ => dim.as_ref().map_or(Dim::Unknown, Formula::dim),
         };
         let mut dims: Vec<Dim> = given.iter().enumerate().map(dim).collect();
@@ -156,11 +157,6 @@ impl Operator for Reshape {
     }
 }
 
-/// A size of which it is known what it is if no size is 0.
-fn if_none_is_0(likely: Option<Formula>) -> Dim {
-    likely.map_or(Dim::Unknown, |likely| Formula::own(Some(likely)).dim())
-}
-
 /// What other sizes leave of the elements of a shape: that may hold only if none is 0.
 fn left_over(data: &[Dim], others: &[Dim], is_certain: bool) -> Dim {
     let quotient = Dim::quotient(data, others);
@@ -169,7 +165,7 @@ fn left_over(data: &[Dim], others: &[Dim], is_certain: bool) -> Dim {
     }
     let likely = |dims: &[Dim]| dims.iter().map(|dim| Some(dim.likely()?.dim())).collect::<Option<Vec<Dim>>>();
     let sizes = likely(data).zip(likely(others));
-    if_none_is_0(sizes.and_then(|(data, others)| Formula::of(&Dim::quotient(&data, &others))))
+    Dim::if_no_size_is_0(sizes.and_then(|(data, others)| Formula::of(&Dim::quotient(&data, &others))))
 }
 
 #[cfg(test)]
