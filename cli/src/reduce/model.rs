@@ -76,8 +76,9 @@ pub(super) fn dropped(whole: &Graph, part: &Graph) -> String {
     ];
     let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
     all.extend(counts.map(|(count, what, field)| format!("{}{field}", counted(count, what))));
-    all.push("outputs, functions, texts or metadata".to_string());
-    all.join(", ")
+    // Of these it isn't known what is dropped.
+    let rest = "outputs, functions, texts or metadata";
+    if all.is_empty() { rest.to_string() } else { format!("{}, or {rest}", all.join(", ")) }
 }
 
 /// A value as a model declares it, with the type and the shape that it has.

@@ -263,7 +263,8 @@ fn what_no_node_needs_may_be_what_fails() {
     graph.value_info.push(info("a").into());
     let bench = Bench::new(&Document::new(graph, 18).to_bytes().unwrap());
     let ran = reduce(&bench, &["--random"], &has("unread").each_ref().map(String::as_str));
-    let what = "input \"unread\", 1 declared type (value_info), 1 initializer";
+    let what = "input \"unread\", 1 declared type (value_info), 1 initializer, or outputs, \
+         functions, texts or metadata";
     let err = format!("error: the command fails for the model, but not without what no node needs: {what}\n");
     check(ran, 1, "", &err);
     assert_eq!(bench.files(), [""; 0]);
