@@ -27,8 +27,7 @@ use std::path::{Path, PathBuf};
 Values of the same name, in the same calls and subgraphs, are compared in the order of B. Inputs
 and outputs whose names the other model doesn't have are taken by position, if both have as many.
 Without B, the model is compared with itself without optimisation, bit by bit: of nodes that run
-as one, the values of the last. What differs from run to run of A, if B is a model too, is random
-and not compared.
+as one, the values of the last. Of two models, what differs from run to run of A is not compared.
 
 Example:
   onnxref compare before.onnx after.onnx --random --set batch=2
