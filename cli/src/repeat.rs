@@ -5,6 +5,10 @@ use onnxref::{Scalar, Value};
 /// Maximum number of runs that tell whether a value is random: it may not differ from each to the next.
 pub(crate) const REPEATS: usize = 8;
 
+/// Operators that draw random numbers: no two engines agree.
+pub(crate) const RANDOM: &[&str] =
+    &["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"];
+
 /// Whether values have the same bits; each NaN counts as the same.
 pub(crate) fn same(one: &Value, other: &Value) -> bool {
     if one == other {

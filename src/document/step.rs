@@ -4,6 +4,7 @@ use super::names::Names;
 use super::{Attribute, AttributeValue, Initializer, Node};
 use crate::dtype::DType;
 use crate::graph::{GraphDetails, NodeDetails, Origin, ValueDetails};
+use crate::operator::Axis;
 use crate::tensor::{Scalar, Tensor};
 use crate::value::{Dim, Value, ValueType};
 use half::f16;
@@ -293,8 +294,8 @@ impl<'a> Step<'a> {
         let axis = self.int("axis")?.unwrap_or(1);
         let dims = self.dims(0);
         let alone = dims.as_ref().is_some_and(|dims| {
-            let from = usize::try_from(if axis < 0 { axis + dims.len() as i64 } else { axis });
-            from.is_ok_and(|axis| axis < dims.len() && dims.iter().skip(axis + 1).all(|size| *size == Some(1)))
+            let at = Axis::place(axis.into(), dims.len());
+            at.is_some_and(|at| dims.iter().skip(at + 1).all(|size| *size == Some(1)))
         });
         if alone || axis == -1 {
             self.set("axis", axis);
@@ -350,11 +351,8 @@ impl<'a> Step<'a> {
             "it repeats one axis, and {new} all: its tiles and axis aren't constants, or its rank isn't known";
         let known = self.whole(1).zip(self.whole(2)).zip(self.dims(0));
         let ((tiles, axis), dims) = known.ok_or(unknown)?;
-        let at = usize::try_from(if axis < 0 { axis + dims.len() as i64 } else { axis });
-        let at = at
-            .ok()
-            .filter(|at| *at < dims.len())
-            .ok_or_else(|| format!("its axis is {axis}, which it doesn't have"))?;
+        let at = Axis::place(axis.into(), dims.len());
+        let at = at.ok_or_else(|| format!("its axis is {axis}, which it doesn't have"))?;
         let repeats: Vec<i64> = (0..dims.len()).map(|k| if k == at { tiles } else { 1 }).collect();
         self.node.inputs.truncate(1);
         self.constant("repeats", 1, &Tensor::from(repeats));
@@ -416,8 +414,7 @@ impl<'a> Step<'a> {
                 let text = format!("its second input is broadcast from axis {axis}, which {LATER} can't say");
                 return Err(format!("{text} for numbers of dimensions that aren't known"));
             };
-            let from = usize::try_from(if axis < 0 { axis + one as i64 } else { axis });
-            let behind = from.ok().and_then(|from| one.checked_sub(from + other));
+            let behind = Axis::place(axis.into(), one).and_then(|from| one.checked_sub(from + other));
             match behind.ok_or_else(|| format!("its second input can't be broadcast from axis {axis}"))? {
                 0 => {}
                 behind => self.unsqueeze(1, other, behind),

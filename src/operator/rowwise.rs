@@ -129,8 +129,7 @@ impl Call<'_> {
     /// Aligns the second shape to the first.
     fn align(&self, align: Align, held: &[Held], shapes: &mut [Shape]) -> Result<()> {
         let [first, second] = shapes else { return Ok(()) };
-        let (rank, single) = (first.len() as i64, second.iter().all(|dim| *dim == 1));
-        let is_place = |axis: Option<i64>| axis.is_none_or(|axis| (-rank..=rank).contains(&axis));
+        let single = |shape: &[usize]| shape.iter().all(|dim| *dim == 1);
         let axis = match align {
             Align::Last => return Ok(()),
             Align::Equal | Align::EqualOrScalar if first == second => return Ok(()),
@@ -142,11 +141,16 @@ impl Call<'_> {
                 let text = format!("{name} has shape {b}, {first} has shape {a}: without broadcast they must be equal");
                 return Err(Error::input(text).parameter(self.name(other)));
             }
-            Align::Channels if single => {
+            Align::Channels if single(second) => {
                 second.clear();
                 return Ok(());
             }
-            Align::At(axis) if single && second.len() <= first.len() && is_place(axis) => {
+            // Its place doesn't matter, but must be there.
+            Align::At(axis)
+                if single(second)
+                    && second.len() <= first.len()
+                    && axis.is_none_or(|axis| axis.unsigned_abs() <= first.len() as u64) =>
+            {
                 second.clear();
                 return Ok(());
             }

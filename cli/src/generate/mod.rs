@@ -21,6 +21,7 @@ use crate::failure::{Failure, NOTHING};
 use crate::ops::meant;
 use crate::options::Completed;
 use crate::progress::Progress;
+use crate::repeat::RANDOM;
 use crate::test::order;
 use crate::{Global, print};
 use clap::Args;
@@ -77,10 +78,6 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     per_version: Option<NonZeroUsize>,
 }
-
-/// Operators that draw random numbers: no two engines agree.
-const RANDOM: &[&str] =
-    &["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"];
 
 /// A case to be written.
 struct Written {
