@@ -1,16 +1,15 @@
 //! Scales and zero points carried through nodes that move elements: these move integers of 8 bits then, not floats.
 
-use super::copies::copy;
+use super::copies::{beside, copy, insert};
 use super::quantized::{Scaling, scaling};
 use super::{PassContext, fact};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::NODE_BYTES;
-use crate::graph::draft::{Draft, DraftNode, Entry, Id, new_entry};
+use crate::graph::draft::{Draft, DraftNode, Id};
 use crate::operator::{Attribute, Made};
 use crate::value::{Dim, Fact};
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// Operators whose output has elements of their first input, each as it is.
 const MOVES: [&str; 7] = ["Flatten", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"];
@@ -106,15 +105,10 @@ pub(super) fn carry(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> 
             let taken = budget.take(2 * NODE_BYTES as u64).is_ok();
             let Some((mut last, _)) = copy(source, draft, context).filter(|_| taken) else { continue };
             let Some(of) = fact(moved, draft).and_then(|fact| fact.value_type.clone()) else { continue };
-            let Some(entry) = draft.entries.get(output.at()) else { continue };
-            // The floats keep their name.
-            let (name, scope, by) = (Arc::<str>::from(format!("{} (integers)", entry.name)), entry.scope, entry.by);
-            let id = new_entry(&mut draft.entries, name.clone(), scope, budget)?;
             let dims = fact(output, draft).and_then(|fact| fact.dims().map(Into::into));
-            if let Some(entry) = draft.entries.get_mut(id.at()) {
-                let fact = Fact::of(Some(of.clone()), dims);
-                *entry = Entry { name, scope, by, fact, declared: None, declared_dims: None };
-            }
+            // The floats keep their name.
+            let own = Fact::of(Some(of.clone()), dims);
+            let Some(id) = beside(output, "integers", own, draft, context)? else { continue };
             let Some(node) = draft.nodes.get_mut(at) else { break };
             node.inputs.first_mut().into_iter().for_each(|input| *input = Some(moved));
             last.outputs = std::mem::replace(&mut node.outputs, [Some(id)].into_iter().collect());
@@ -122,22 +116,13 @@ pub(super) fn carry(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> 
             last.inputs.first_mut().into_iter().for_each(|input| *input = Some(id));
             let Integers { dtype, scale, zero, .. } = *integers;
             from.insert(output, Integers { id, at: source, dtype, scale, zero });
-            after.push((at, last));
+            after.push((at + 1, last));
         }
     }
     for (_, id) in &mut draft.outputs {
         *id = instead.get(id).copied().unwrap_or(*id);
     }
-    if after.is_empty() {
-        return Ok(());
-    }
-    let (nodes, mut after) = (std::mem::take(&mut draft.nodes), after.into_iter().peekable());
-    for (at, node) in nodes.into_iter().enumerate() {
-        draft.nodes.push(node);
-        while let Some((_, last)) = after.next_if(|(place, _)| *place == at) {
-            draft.nodes.push(last);
-        }
-    }
+    insert(after, draft);
     Ok(())
 }
 

@@ -3,10 +3,12 @@
 use super::{PassContext, Readers};
 use crate::error::Result;
 use crate::graph::NODE_BYTES;
-use crate::graph::draft::{Draft, DraftNode, Entry, new_entry};
+use crate::graph::draft::{Draft, DraftNode, Entry, Id, new_entry};
 use crate::graph::infer;
+use crate::operator::Attribute;
 use crate::value::Fact;
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// Whether a DequantizeLinear node runs for one reader alone.
 pub(super) fn is_own(at: usize, draft: &Draft, readers: &Readers) -> bool {
@@ -43,34 +45,65 @@ pub(super) fn own_sources(
         }
         copies.push((reader, copied));
     }
-    if copies.is_empty() {
-        return Ok(());
-    }
-    copies.sort_by_key(|(reader, _)| *reader);
-    let mut copies = copies.into_iter().peekable();
-    let nodes = std::mem::take(&mut draft.nodes);
-    draft.nodes.reserve_exact(nodes.len() + copies.len());
-    for (at, node) in nodes.into_iter().enumerate() {
-        while let Some((_, copy)) = copies.next_if(|(reader, _)| *reader == at) {
-            draft.nodes.push(copy);
-        }
-        draft.nodes.push(node);
-    }
+    insert(copies, draft);
     Ok(())
+}
+
+/// Puts nodes before those at places.
+pub(super) fn insert(mut new: Vec<(usize, DraftNode)>, draft: &mut Draft) {
+    if new.is_empty() {
+        return;
+    }
+    new.sort_by_key(|(at, _)| *at);
+    let (mut nodes, mut taken) = (std::mem::take(&mut draft.nodes).into_iter(), 0);
+    draft.nodes.reserve_exact(nodes.len() + new.len());
+    for (at, node) in new {
+        draft.nodes.extend(nodes.by_ref().take(at - taken));
+        draft.nodes.push(node);
+        taken = at;
+    }
+    draft.nodes.extend(nodes);
 }
 
 /// A node of one output again, with the entry of that. It isn't computed at load.
 pub(super) fn copy(at: usize, draft: &Draft, context: &PassContext<'_>) -> Option<(DraftNode, Entry)> {
+    copy_with(draft.nodes.get(at)?.attributes.clone(), at, draft, context)
+}
+
+/// As [`copy`], with other attributes.
+pub(super) fn copy_with(
+    attributes: Vec<(String, Attribute)>,
+    at: usize,
+    draft: &Draft,
+    context: &PassContext<'_>,
+) -> Option<(DraftNode, Entry)> {
     let node = draft.nodes.get(at)?;
     let [Some(output)] = *node.outputs else { return None };
     let (resolved, entry, note) = (node.resolved.clone()?, draft.entries.get(output.at())?, Cell::default());
     let facts = infer::facts(node, &draft.entries);
-    let view = resolved.node(&node.attributes, &facts, 1, &[], &note);
+    let view = resolved.node(&attributes, &facts, 1, &[], &note);
     let made = resolved.load(&view, context.loading.resolver).ok()?;
     let (place, inputs) = (node.place.clone(), node.inputs.clone());
-    let mut copied = DraftNode::new(place, Some(resolved), node.attributes.clone(), inputs, Default::default());
+    let mut copied = DraftNode::new(place, Some(resolved), attributes, inputs, Default::default());
     (copied.operator, copied.known) = (Some(made), node.known.clone());
     let fact = Fact::of(entry.fact.value_type.clone(), entry.fact.dims().map(Into::into));
     let (name, scope, by) = (entry.name.clone(), entry.scope, entry.by);
     Some((copied, Entry { name, scope, by, fact, declared: entry.declared.clone(), declared_dims: None }))
+}
+
+/// A value beside another one, which is called by its name and by what it is.
+pub(super) fn beside(
+    id: Id,
+    what: &str,
+    fact: Fact,
+    draft: &mut Draft,
+    context: &PassContext<'_>,
+) -> Result<Option<Id>> {
+    let Some(entry) = draft.entries.get(id.at()) else { return Ok(None) };
+    let (name, scope, by) = (Arc::<str>::from(format!("{} ({what})", entry.name)), entry.scope, entry.by);
+    let id = new_entry(&mut draft.entries, name, scope, context.loading.budget)?;
+    if let Some(entry) = draft.entries.get_mut(id.at()) {
+        (entry.by, entry.fact) = (by, fact);
+    }
+    Ok(Some(id))
 }

@@ -20,6 +20,7 @@ mod lines;
 mod pattern;
 mod product;
 mod quantized;
+mod tables;
 mod weights;
 
 pub(super) use fold::Fold;
@@ -133,6 +134,7 @@ type Pass = fn(&mut Draft, &PassContext<'_>) -> Result<()>;
 const PASSES: &[Pass] = &[
     forward::forward,
     constants::constants,
+    tables::tables,
     carry::carry,
     quantized::products,
     quantized::rows,

@@ -1,5 +1,6 @@
 //! Products that read small integers in the place of the floats that DequantizeLinear makes of them.
 
+use super::tables::{self, Picked};
 use super::{PassContext, Readers, integer};
 use crate::error::Result;
 use crate::graph::draft::{Draft, DraftNode, Entry, Id};
@@ -7,7 +8,8 @@ use crate::operator::{Dequantized, Made};
 use crate::tensor::Tensor;
 use crate::value::ValueType;
 
-/// Values that DequantizeLinear nodes give and that nobody reads but products, as their second operands.
+/// Values that DequantizeLinear nodes give and that nobody reads but products, as their second operands, or Gather nodes, as
+/// their data.
 #[derive(Debug, Default)]
 pub(in crate::graph) struct Operands(Vec<(usize, Reader)>);
 
@@ -18,6 +20,9 @@ enum Reader {
     /// Products, which may transpose it.
     Product {
         turned: bool,
+    },
+    Gather {
+        axis: i64,
     },
     Others,
 }
@@ -40,22 +45,26 @@ impl Operands {
             }
         };
         for node in &draft.nodes {
-            let operand = node.inputs.get(1).copied().flatten().zip(turned(node));
+            let product = turned(node).map(|turned| (1, Reader::Product { turned }));
+            let own = product.or_else(|| tables::axis(node).map(|axis| (0, Reader::Gather { axis })));
+            let operand = own.and_then(|(k, by)| Some((node.inputs.get(k).copied().flatten()?, by)));
             for id in node.reads() {
-                let by = operand.filter(|(own, _)| *own == id && node.inputs.first() != Some(&Some(id)));
-                read(id, by.map_or(Reader::Others, |(_, turned)| Reader::Product { turned }));
+                let single = node.inputs.iter().filter(|input| **input == Some(id)).count() == 1;
+                let by = operand.filter(|(own, _)| *own == id && single);
+                read(id, by.map_or(Reader::Others, |(_, by)| by));
             }
         }
         draft.outputs.iter().for_each(|(_, id)| read(*id, Reader::Others));
         Operands(values)
     }
 
-    /// Whether the products that read what a node gives can do with its integers.
+    /// Whether those that read what a node gives can do with its integers.
     pub(super) fn has(&self, node: &DraftNode, entries: &[Entry]) -> bool {
         let [Some(y)] = *node.outputs else { return false };
         let found = self.0.binary_search_by_key(&y.at(), |(at, _)| *at).ok();
         match found.and_then(|found| self.0.get(found)) {
             Some((_, Reader::Product { turned })) => dequantized(node, entries, *turned).is_some(),
+            Some((_, Reader::Gather { axis })) => Picked::of(node, entries, *axis).is_some(),
             _ => false,
         }
     }
@@ -99,18 +108,32 @@ fn turned(node: &DraftNode) -> Option<bool> {
 
 /// The integers of a DequantizeLinear node, if they are constant and a product can read them.
 fn dequantized(node: &DraftNode, entries: &[Entry], turned: bool) -> Option<Dequantized> {
-    let constant = |id: Option<Id>| entries.get(id?.at())?.fact.value()?.tensor().ok();
-    let ([x, scales, zeros @ ..], [Some(y)]) = (&*node.inputs, &*node.outputs) else { return None };
+    let y = node.outputs.first().copied().flatten()?;
     let dtype = entries.get(y.at())?.fact.value_type().and_then(ValueType::dtype)?;
-    let zeros: Option<&Tensor> = match zeros.first() {
-        Some(Some(zeros)) => Some(constant(Some(*zeros))?),
-        _ => None,
-    };
-    if node.open {
-        return None;
+    let Scaled { x, scales, zeros, places } = Scaled::of(node, entries)?;
+    Dequantized::of(places, [x, scales], zeros, dtype, turned)
+}
+
+/// The constants that a DequantizeLinear node reads.
+pub(super) struct Scaled<'a> {
+    pub(super) x: &'a Tensor,
+    pub(super) scales: &'a Tensor,
+    pub(super) zeros: Option<&'a Tensor>,
+    /// The axis, and the size of blocks, or 0.
+    pub(super) places: [i64; 2],
+}
+
+impl Scaled<'_> {
+    pub(super) fn of<'a>(node: &DraftNode, entries: &'a [Entry]) -> Option<Scaled<'a>> {
+        let constant = |id: Option<Id>| entries.get(id?.at())?.fact.value()?.tensor().ok();
+        let [x, scales, zeros @ ..] = &*node.inputs else { return None };
+        let zeros = match zeros.first() {
+            Some(Some(zeros)) => Some(constant(Some(*zeros))?),
+            _ => None,
+        };
+        let places = [integer("axis", node).unwrap_or(1), integer("block_size", node).unwrap_or(0)];
+        (!node.open).then_some(Scaled { x: constant(*x)?, scales: constant(*scales)?, zeros, places })
     }
-    let places = [integer("axis", node).unwrap_or(1), integer("block_size", node).unwrap_or(0)];
-    Dequantized::of(places, [constant(*x)?, constant(*scales)?], zeros, dtype, turned)
 }
 
 #[cfg(test)]
