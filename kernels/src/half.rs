@@ -48,7 +48,26 @@ impl Half {
             Half::Bf16 => narrow_bf16(from, to),
         }
     }
+
+    /// Rounds to the nearest of the type, ties to even.
+    pub fn round(self, numbers: &mut [f32]) {
+        #[cfg(target_arch = "x86_64")]
+        if self == Half::F16 && super::cpu::level() >= 3 {
+            // SAFETY: `level` checked that the processor has this feature.
+            #[allow(unsafe_code)]
+            return unsafe { f16c::round(numbers) };
+        }
+        let mut room = [0; SOME];
+        for some in numbers.chunks_mut(SOME) {
+            let room = room.get_mut(..some.len()).unwrap_or_default();
+            self.narrow(some, room);
+            self.widen(room, some);
+        }
+    }
 }
+
+/// Elements that are rounded at once where the processor has no conversions: they stay in the nearest cache.
+const SOME: usize = 256;
 
 /// Rounds to odd: what f32 doesn't hold becomes the neighbour with the last bit set, so that rounding to 16 bits again gives
 /// what rounding once would.
@@ -151,6 +170,19 @@ mod f16c {
         narrow(from_rest, to_rest);
     }
 
+    /// As [`narrow`] and back.
+    #[target_feature(enable = "f16c")]
+    pub(super) fn round(numbers: &mut [f32]) {
+        let (blocks, rest) = numbers.as_chunks_mut::<8>();
+        let mut last = [0f32; 8];
+        last.iter_mut().zip(&*rest).for_each(|(to, from)| *to = *from);
+        for block in blocks.iter_mut().chain([&mut last]) {
+            let narrow = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(bytemuck::cast(*block));
+            *block = bytemuck::cast(_mm256_cvtph_ps(narrow));
+        }
+        rest.iter_mut().zip(last).for_each(|(to, from)| *to = from);
+    }
+
     #[target_feature(enable = "f16c")]
     pub(super) fn narrow(from: &[f32], to: &mut [u16]) {
         let ((from, from_rest), (to, to_rest)) = (from.as_chunks::<8>(), to.as_chunks_mut::<8>());
@@ -228,6 +260,15 @@ mod tests {
                 let (got, want) = (f16::from_bits(*got), f16::from_f32(*x));
                 assert!(got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(), "{x:e}: {got}");
             }
+            let mut rounded = singles.clone();
+            Half::F16.round(&mut rounded);
+            for (x, got) in singles.iter().zip(&rounded) {
+                let want = f16::from_f32(*x).to_f32();
+                assert!(got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(), "{x:e}: {got}");
+            }
+            Half::Bf16.round(&mut rounded);
+            let brain = |x: f32| bf16::from_f32(f16::from_f32(x).to_f32()).to_f32();
+            assert!(singles.iter().zip(&rounded).all(|(x, got)| *got == brain(*x) || got.is_nan() && x.is_nan()));
             for len in 0..40 {
                 let (mut wide, mut narrow) = (vec![-1.0; len + 1], vec![7; len + 1]);
                 Half::F16.widen(&all[15_000..15_000 + len], &mut wide[..len]);

@@ -12,6 +12,7 @@ mod fused;
 mod inference;
 mod lane_chain;
 mod node;
+mod rounded;
 mod rowwise;
 mod sources;
 mod values;
@@ -37,6 +38,7 @@ pub(crate) use inference::{Count, broadcast};
 pub(crate) use lane_chain::{Does, Extent, LaneChain, Lanewise};
 pub(crate) use node::{BodyFacts, Note};
 pub use node::{Compatibility, Node};
+pub(crate) use rounded::Rounded;
 pub(crate) use rowwise::{Align, Held};
 pub(crate) use sources::{Feeds, Source, Sources};
 

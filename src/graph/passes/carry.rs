@@ -108,7 +108,7 @@ pub(super) fn carry(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> 
             let dims = fact(output, draft).and_then(|fact| fact.dims().map(Into::into));
             // The floats keep their name.
             let own = Fact::of(Some(of.clone()), dims);
-            let Some(id) = beside(output, "integers", own, draft, context)? else { continue };
+            let id = beside(output, "integers", own, draft, context)?;
             let Some(node) = draft.nodes.get_mut(at) else { break };
             node.inputs.first_mut().into_iter().for_each(|input| *input = Some(moved));
             last.outputs = std::mem::replace(&mut node.outputs, [Some(id)].into_iter().collect());

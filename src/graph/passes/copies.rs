@@ -3,12 +3,11 @@
 use super::{PassContext, Readers};
 use crate::error::Result;
 use crate::graph::NODE_BYTES;
-use crate::graph::draft::{Draft, DraftNode, Entry, Id, new_entry};
+use crate::graph::draft::{By, Draft, DraftNode, Entry, Id, new_entry};
 use crate::graph::infer;
 use crate::operator::Attribute;
 use crate::value::Fact;
 use std::cell::Cell;
-use std::sync::Arc;
 
 /// Whether a DequantizeLinear node runs for one reader alone.
 pub(super) fn is_own(at: usize, draft: &Draft, readers: &Readers) -> bool {
@@ -92,18 +91,13 @@ pub(super) fn copy_with(
 }
 
 /// A value beside another one, which is called by its name and by what it is.
-pub(super) fn beside(
-    id: Id,
-    what: &str,
-    fact: Fact,
-    draft: &mut Draft,
-    context: &PassContext<'_>,
-) -> Result<Option<Id>> {
-    let Some(entry) = draft.entries.get(id.at()) else { return Ok(None) };
-    let (name, scope, by) = (Arc::<str>::from(format!("{} ({what})", entry.name)), entry.scope, entry.by);
+pub(super) fn beside(id: Id, what: &str, fact: Fact, draft: &mut Draft, context: &PassContext<'_>) -> Result<Id> {
+    let found = draft.entries.get(id.at()).map(|entry| (&*entry.name, entry.scope, entry.by));
+    let (name, scope, by) = found.unwrap_or(("", 0, By::Nothing));
+    let name = format!("{name} ({what})").into();
     let id = new_entry(&mut draft.entries, name, scope, context.loading.budget)?;
     if let Some(entry) = draft.entries.get_mut(id.at()) {
         (entry.by, entry.fact) = (by, fact);
     }
-    Ok(Some(id))
+    Ok(id)
 }

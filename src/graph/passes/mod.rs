@@ -14,6 +14,7 @@ mod fold;
 mod forward;
 mod functions;
 mod fuse;
+mod halves;
 mod heads;
 mod lanes;
 mod lines;
@@ -133,6 +134,7 @@ type Pass = fn(&mut Draft, &PassContext<'_>) -> Result<()>;
 /// know it.)
 const PASSES: &[Pass] = &[
     forward::forward,
+    halves::halves,
     constants::constants,
     tables::tables,
     carry::carry,

@@ -114,13 +114,12 @@ fn pick(
         let Some(tensor) = list.and_then(|list| constant(list, draft)).cloned() else { continue };
         let (of, dims) = (ValueType::from(tensor.dtype()), fact(output, draft).and_then(Fact::dims));
         let own = Fact::of(Some(of.clone()), dims.filter(|_| k == 0).map(Into::into));
-        let (Some((mut gather, _)), Some(id)) = (copy(at, draft, context), beside(output, what, own, draft, context)?)
-        else {
-            return Ok(());
-        };
+        let Some((mut gather, _)) = copy(at, draft, context) else { return Ok(()) };
+        let id = beside(output, what, own, draft, context)?;
         let from = match shape.filter(|shape| ***shape != *tensor.shape()) {
             Some(shape) => {
-                beside(id, "matrix", Fact::constant(tensor.reshaped(shape.clone())?.into()), draft, context)?
+                let matrix = Fact::constant(tensor.reshaped(shape.clone())?.into());
+                Some(beside(id, "matrix", matrix, draft, context)?)
             }
             None => *list,
         };
