@@ -4,6 +4,7 @@
 use super::cpu::for_each_level;
 use super::functions::pow;
 use super::gemm::blocks::CHANNELS;
+use super::half::{self, Half};
 use super::lanes::Stored;
 use super::{Lookout, Resources, Stopped, parallel};
 
@@ -77,10 +78,12 @@ fn scale_some<S: Stored<f64>>(from: &[S], mean: f64, factor: f64, bias: f64, to:
     S::store(&numbers, to);
 }
 
-/// As [`scale`], of images in [blocks](crate::gemm::blocks) of channels: there are numbers for all channels of a block.
+/// As [`scale`], of images in [blocks](crate::gemm::blocks) of channels: there are numbers for all channels of a block. Of those
+/// of a `half`, what is computed is rounded once, to these.
 pub fn scale_blocks(
     data: &[f32],
     channels: Channels<'_>,
+    half: Option<Half>,
     out: &mut [f32],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
@@ -94,19 +97,24 @@ pub fn scale_blocks(
         let [Some(mean), Some(factor), Some(bias)] = numbers else { return Err(Stopped::Misfit) };
         let start = number * run + before / unit;
         let out = bytemuck::cast_slice_mut::<u8, f32>(out).as_chunks_mut().0;
-        scale_places(data.get(start..start + out.len()).ok_or(Stopped::Misfit)?, [mean, factor, bias], out);
+        let data = data.get(start..start + out.len()).ok_or(Stopped::Misfit)?;
+        scale_places(data, [mean, factor, bias], half.is_some(), out);
+        half.iter().for_each(|half| half.round(out.as_flattened_mut()));
         Ok(())
     })
 }
 
 for_each_level! {
-    fn scale_places<>(data: &[[f32; CHANNELS]], numbers: [&[f64; CHANNELS]; 3], out: &mut [[f32; CHANNELS]]) -> () = scale_places_body;
+    fn scale_places<>(
+        data: &[[f32; CHANNELS]], numbers: [&[f64; CHANNELS]; 3], odd: bool, out: &mut [[f32; CHANNELS]]
+    ) -> () = scale_places_body;
 }
 
 #[inline(always)]
 fn scale_places_body(
     data: &[[f32; CHANNELS]],
     [mean, factor, bias]: [&[f64; CHANNELS]; 3],
+    odd: bool,
     out: &mut [[f32; CHANNELS]],
 ) {
     // Copies stay in registers.
@@ -117,7 +125,7 @@ fn scale_places_body(
         for (x, ((mean, factor), bias)) in numbers.iter_mut().zip(mean.iter().zip(&factor).zip(&bias)) {
             *x = (*x - mean) * factor + bias;
         }
-        *to = numbers.map(|x| x as f32);
+        *to = if odd { numbers.map(half::odd) } else { numbers.map(|x| x as f32) };
     }
 }
 
@@ -248,7 +256,7 @@ mod tests {
     use crate::gemm::blocks::{from_blocks, len_of, to_blocks};
     use crate::testing::{ASKED, assert_asks, at_each_level, on_threads};
     use crate::{Stop, Stopped};
-    use half::bf16;
+    use ::half::bf16;
 
     const ALONE: Resources<'_> = Resources { threads: 1, stop: None };
 
@@ -284,10 +292,15 @@ mod tests {
             to_blocks(&data, 3, run, &mut blocks, ALONE).unwrap();
             let check = |resources: Resources<'_>| {
                 let (mut scaled, mut out) = (vec![f32::NAN; blocks.len()], vec![0f32; data.len()]);
-                scale_blocks(&blocks, channels, &mut scaled, resources).unwrap();
-                from_blocks(&scaled, 3, run, &mut out, ALONE).unwrap();
-                let want: Vec<f32> = data.iter().enumerate().map(|(k, x)| wide(*x, k) as f32).collect();
-                assert_eq!(out, want);
+                for half in [None, Some(Half::Bf16)] {
+                    scale_blocks(&blocks, channels, half, &mut scaled, resources).unwrap();
+                    from_blocks(&scaled, 3, run, &mut out, ALONE).unwrap();
+                    let want = data.iter().enumerate().map(|(k, x)| match half {
+                        None => wide(*x, k) as f32,
+                        Some(_) => bf16::from_f64(wide(*x, k)).to_f32(),
+                    });
+                    assert!(out.iter().copied().eq(want), "{half:?}");
+                }
             };
             at_each_level(|| check(ALONE));
             on_threads(3, || check(Resources { threads: 3, stop: None }));
@@ -295,7 +308,7 @@ mod tests {
         let none = Channels { means: &[], factors: &[], biases: &[], run: 1 };
         assert_eq!(scale(&[1f32], none, &mut [0.0], ALONE), Err(Stopped::Misfit));
         assert_eq!(scale::<f32>(&[], none, &mut [], ALONE), Ok(()));
-        assert_eq!(scale_blocks(&[1.0; CHANNELS], none, &mut [0.0; CHANNELS], ALONE), Err(Stopped::Misfit));
+        assert_eq!(scale_blocks(&[1.0; CHANNELS], none, None, &mut [0.0; CHANNELS], ALONE), Err(Stopped::Misfit));
     }
 
     #[test]

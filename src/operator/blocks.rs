@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::tensor::{NewTensor, Shape, Tensor};
 use crate::value::Value;
 use kernels::gemm::blocks::{self, CHANNELS, from_blocks, len_of, to_blocks};
+use kernels::half::Half;
 use kernels::lanes::Lanes;
 use kernels::{Resources, volume};
 use smallvec::SmallVec;
@@ -63,6 +64,12 @@ pub(crate) trait Blockwise: Operator {
     /// What it can do, if an input has so many channels, and so many axes behind them.
     fn in_blocks(&self, channels: usize, axes: usize, constant: &Constants<'_>) -> Option<InBlocks> {
         let _ = (channels, axes, constant);
+        None
+    }
+
+    /// What it computes of numbers of a type of 16 bits that are kept in float32: the results are rounded once, to these.
+    fn of_halves(&self, half: Half) -> Option<Arc<dyn Blockwise>> {
+        let _ = half;
         None
     }
 

@@ -49,6 +49,29 @@ macro_rules! by_type {
 }
 pub(super) use by_type;
 
+/// As [`by_type`] of `floats`, where float32 has the numbers of `half` if that is some.
+macro_rules! by_half {
+    ($half:expr, $dtype:expr, $S:ident as $T:ident => $run:expr) => {
+        match ($half, $dtype) {
+            (Some(half), crate::dtype::DType::Float) => {
+                type $T = f32;
+                match half {
+                    kernels::half::Half::F16 => {
+                        type $S = kernels::lanes::Halved<false>;
+                        $run
+                    }
+                    kernels::half::Half::Bf16 => {
+                        type $S = kernels::lanes::Halved<true>;
+                        $run
+                    }
+                }
+            }
+            (_, dtype) => by_type!(floats, dtype, $S as $T => $run),
+        }
+    };
+}
+pub(super) use by_half;
+
 /// Fills the lanes of `output` with those of `data`, mapped.
 pub(super) fn mapped<S: Element + Stored<T>, T: Number>(
     call: &Call<'_>,

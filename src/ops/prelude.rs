@@ -9,7 +9,7 @@ pub(super) use super::index::{
     widened,
 };
 pub(super) use super::joining::{join, joined_size, part};
-pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured};
+pub(super) use super::lanes::{FloatMap, by_half, by_type, map_floats, mapped, measured};
 pub(super) use super::maps::{Maps, by_maps, padded, whole};
 pub(super) use super::numbers::integers;
 pub(super) use super::parse;

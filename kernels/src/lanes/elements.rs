@@ -340,3 +340,40 @@ macro_rules! halves {
 }
 
 halves!(f16 = Half::F16, bf16 = Half::Bf16);
+
+/// A float32 that is a number of bfloat16, if it is `BRAIN`, or of float16: what is stored is rounded to these.
+#[derive(Debug, Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]
+#[repr(transparent)]
+pub struct Halved<const BRAIN: bool>(f32);
+
+impl<const BRAIN: bool> Halved<BRAIN> {
+    const HALF: Half = if BRAIN { Half::Bf16 } else { Half::F16 };
+}
+
+impl<const BRAIN: bool> Stored<f32> for Halved<BRAIN> {
+    const DIRECT: bool = false;
+
+    #[inline(always)]
+    fn load(from: &[Self], to: &mut [f32]) {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = from.0);
+    }
+    #[inline(always)]
+    fn store(from: &[f32], to: &mut [Self]) {
+        to.iter_mut().zip(from).for_each(|(to, from)| to.0 = *from);
+        Self::HALF.round(bytemuck::cast_slice_mut(to));
+    }
+}
+
+impl<const BRAIN: bool> Stored<f64> for Halved<BRAIN> {
+    const DIRECT: bool = false;
+
+    #[inline(always)]
+    fn load(from: &[Self], to: &mut [f64]) {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = from.0.into());
+    }
+    #[inline(always)]
+    fn store(from: &[f64], to: &mut [Self]) {
+        to.iter_mut().zip(from).for_each(|(to, from)| to.0 = odd(*from));
+        Self::HALF.round(bytemuck::cast_slice_mut(to));
+    }
+}

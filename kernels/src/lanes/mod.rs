@@ -33,7 +33,7 @@ mod tests;
 mod walk;
 
 pub use affine::{Affine, Spread};
-pub use elements::{Floating, Number, Ordered, Stored};
+pub use elements::{Floating, Halved, Number, Ordered, Stored};
 pub use fold::Fold;
 pub use normalize::{Moment, Normalize, normalize, normalize_scaled, statistics};
 pub use norms::{LpNormalize, Standardize};

@@ -483,6 +483,25 @@ fn check_accuracy<S: Stored<T> + Stored<f64> + Rounded, T: Floating>(name: &str,
     assert!(log_sum_exp <= bound, "logarithm of the sum of exponentials of {} {name}: {log_sum_exp} ulp", lane.len());
 }
 
+/// As numbers of 16 bits, also where rounding to float32 first would end in the middle between two of them.
+#[test]
+fn numbers_of_16_bits_in_float32_are_rounded_once() {
+    let between =
+        (0..300u16).map(|code| (f16::from_bits(code * 97).to_f64() + f16::from_bits(code * 97 + 1).to_f64()) / 2.0);
+    let numbers: Vec<f64> =
+        between.flat_map(|x| [x.next_down(), x, x.next_up(), -x]).chain([f64::NAN, 1e300]).collect();
+    at_each_level(|| {
+        let mut wide = vec![Halved::<false>::zeroed(); numbers.len()];
+        let (mut narrow, mut back) = (vec![f16::ZERO; numbers.len()], vec![0f64; numbers.len()]);
+        Halved::store(&numbers, &mut wide);
+        f16::store(&numbers, &mut narrow);
+        Halved::load(&wide, &mut back);
+        for (x, (got, want)) in numbers.iter().zip(back.iter().zip(&narrow)) {
+            assert!(*got == want.to_f64() || x.is_nan() && got.is_nan(), "{x:e}: {got}");
+        }
+    });
+}
+
 #[test]
 fn reductions_are_rounded_once() {
     for len in sized(&[1, 2, 31, 33, 1000, 100_000][..], &[33]) {

@@ -24,6 +24,8 @@ enum Gives {
     Rounded,
     /// Numbers that it reads.
     Same,
+    /// What its own form for such numbers gives.
+    Own,
 }
 
 /// Operators that compute element by element, in float32, and round once.
@@ -85,12 +87,21 @@ fn gives(node: &DraftNode, draft: &Draft) -> Option<(Gives, DType)> {
         },
         Some(Made::Rowwise(_)) if ROUNDED.contains(&name) => Gives::Rounded,
         Some(Made::Rowwise(_) | Made::Plain(_) | Made::Blockwise(_)) if SAME.contains(&name) => Gives::Same,
+        Some(Made::Blockwise(_)) if name == "Resize" && is_nearest(node) => Gives::Same,
+        Some(Made::Blockwise(of)) if half.half().is_some_and(|half| of.of_halves(half).is_some()) => Gives::Own,
         _ => return None,
     };
-    // Sizes and places stay integers.
-    let fits =
-        node.inputs.iter().flatten().all(|id| of(id) || dtype(*id, draft).is_some_and(|dtype| !dtype.is_float()));
+    // Sizes and places stay integers, and scales of Resize what they are.
+    let mut read = node.inputs.iter().take(if name == "Resize" { 1 } else { node.inputs.len() }).flatten();
+    let fits = read.all(|id| of(id) || dtype(*id, draft).is_some_and(|dtype| !dtype.is_float()));
     (fits && node.outputs.iter().flatten().all(of)).then_some((gives, half))
+}
+
+/// Whether a Resize gives the nearest numbers.
+fn is_nearest(node: &DraftNode) -> bool {
+    node.attributes
+        .iter()
+        .all(|(name, value)| name != "mode" || matches!(value, Attribute::String(mode) if **mode == *"nearest"))
 }
 
 /// Widens convolutions with constant filters, and what reads nothing but what is wide.
@@ -165,9 +176,14 @@ impl Widening<'_, '_> {
             }
         }
         let Some(node) = self.draft.nodes.get_mut(at) else { return Ok(()) };
-        if let (Gives::Rounded, Some(Made::Rowwise(of))) = (gives, &node.operator) {
-            node.operator = Some(Made::Rowwise(Arc::new(Rounded { of: Some(of.clone()), to })));
-        }
+        let own = match (gives, &node.operator) {
+            (Gives::Rounded, Some(Made::Rowwise(of))) => {
+                Some(Made::Rowwise(Arc::new(Rounded { of: Some(of.clone()), to })))
+            }
+            (Gives::Own, Some(Made::Blockwise(of))) => of.of_halves(to).map(Made::Blockwise),
+            _ => None,
+        };
+        node.operator = own.or(node.operator.take());
         (node.inputs, node.outputs) = (inputs, outputs);
         node.known.iter_mut().for_each(|known| *known = Some(DType::Float.into()));
         Ok(())
@@ -183,7 +199,7 @@ impl Widening<'_, '_> {
             Some(tensor) => {
                 let mut numbers = vec![0f32; tensor.len()];
                 if let Some(half) = tensor.dtype().half() {
-                    half.widen(cast_slice(&tensor.aligned_bytes()), &mut numbers);
+                    half.widen(cast_slice(tensor.aligned_bytes()), &mut numbers);
                 }
                 let constant = Fact::constant(Tensor::from_elements(tensor.shape(), numbers)?.into());
                 if let Some(entry) = self.draft.entries.get_mut(wide.at()) {
@@ -311,9 +327,16 @@ mod tests {
         network.op_with("MaxPool", pool, &["stem.relu"], "pool");
         network.convolve("pool", [20, 1, 5, 5], 20, 1, "alone");
         network.op("HardSwish", &["alone"], "swish");
+        let pool = vec![ints("kernel_shape", &[3, 2]), ints("pads", &[1, 0, 1, 1]), ints("strides", &[2, 1])];
+        network.op_with("AveragePool", pool, &["swish"], "average");
+        network.convolve("average", [4, 20, 1, 1], 1, 1, "of.average");
         network.op("GlobalAveragePool", &["swish"], "mean");
         network.convolve("mean", [20, 20, 1, 1], 1, 1, "squeeze");
-        network.op("Sigmoid", &["squeeze"], "gate");
+        let axes = network.builder.id("axes");
+        network.builder.draft.constant(axes, Fact::constant(tensor(&[2], [2i64, -1])), None);
+        network.op("ReduceMean", &["pool", "axes"], "other.mean");
+        network.op("Add", &["squeeze", "other.mean"], "means");
+        network.op("Sigmoid", &["means"], "gate");
         network.op("Mul", &["gate", "swish"], "gated");
         network.convolve("gated", [20, 20, 1, 1], 1, 1, "back");
         network.op("Add", &["back", "pool"], "residual");
@@ -323,11 +346,21 @@ mod tests {
         network.op("Mul", &["narrow", "narrow.sigmoid"], "narrow.swish");
         let axis = vec![("axis".to_string(), Attribute::Int(1))];
         network.op_with("Concat", axis, &["narrow.swish", "residual"], "both");
-        network.convolve("both", [9, 37, 1, 1], 1, 1, "last");
+        ["scale", "bias", "shift"].iter().for_each(|name| network.constant(name, &[37]));
+        let positive = of(dtype, &[37], (1..).map(|at| at as f32 / 7.0));
+        let spread = network.builder.id("variance");
+        network.builder.draft.constant(spread, Fact::constant(positive), None);
+        network.op("BatchNormalization", &["both", "scale", "bias", "shift", "variance"], "normed");
+        network.convolve("normed", [9, 37, 1, 1], 1, 1, "narrow.again");
+        let scales = network.builder.id("scales");
+        let value = tensor(&[4], [1f32, 1.0, 2.0, 1.5]);
+        network.builder.draft.constant(scales, Fact::constant(value), None);
+        network.op("Resize", &["narrow.again", "", "scales"], "larger");
+        network.convolve("larger", [9, 9, 1, 1], 1, 1, "last");
         network.constant("half", &[1]);
         network.op("Add", &["last", "half"], "sum");
         network.op("Softmax", &["sum"], "y");
-        network.builder.output_named("narrow");
+        ["narrow", "of.average"].iter().for_each(|name| network.builder.output_named(name));
         network.builder.output("y")
     }
 
@@ -355,6 +388,9 @@ mod tests {
                 assert_eq!(run(&graph, from_ref(&x), None), run(&plain, from_ref(&x), None), "{dtype}, {images}");
             }
             assert!(graph.constants.iter().all(|value| value.tensor().unwrap().dtype() != dtype), "{dtype}");
+            // The input, and three values that are outputs or that Softmax reads.
+            let casts = graph.node_infos().filter(|node| node.operator == "Cast" && node.parts().next().is_none());
+            assert_eq!(casts.count(), 4, "{dtype}");
         }
     }
 

@@ -4,6 +4,7 @@
 use crate::ops::prelude::*;
 use kernels::channels::{self, Channels};
 use kernels::gemm::blocks::len_of;
+use kernels::half::Half;
 
 pub(super) const BATCH_NORMALIZATION: Implementation = Implementation {
     domain: "",
@@ -17,13 +18,15 @@ pub(super) const BATCH_NORMALIZATION: Implementation = Implementation {
 /// `given * momentum + own * (1 - momentum)`. The variance is that of the population.
 ///
 /// All is computed in f64 and rounded once.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct BatchNormalization {
     training: bool,
     /// There is a mean of each place, not of each channel.
     by_place: bool,
     momentum: f64,
     epsilon: f64,
+    /// Numbers are those of a type of 16 bits, in float32.
+    half: Option<Half>,
 }
 
 /// Up to version 6 `is_test` asks for training, from version 14 on `training_mode`. Between these it is asked for by the
@@ -39,7 +42,7 @@ fn load(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
     }
     let by_place = node.attribute("spatial").is_some() && !node.is_set("spatial")?;
     let (momentum, epsilon) = (node.float("momentum")?.into(), node.float("epsilon")?.into());
-    Ok(Arc::new(BatchNormalization { training, by_place, momentum, epsilon }))
+    Ok(Arc::new(BatchNormalization { training, by_place, momentum, epsilon, half: None }))
 }
 
 impl BatchNormalization {
@@ -99,8 +102,12 @@ fn write(call: &Call<'_>, k: usize, numbers: &[f64]) -> Result<Value> {
 }
 
 impl Blockwise for BatchNormalization {
+    fn of_halves(&self, half: Half) -> Option<Arc<dyn Blockwise>> {
+        (!self.training).then(|| Arc::new(BatchNormalization { half: Some(half), ..self.clone() }) as _)
+    }
+
     fn in_blocks(&self, channels: usize, _: usize, _: &Constants<'_>) -> Option<InBlocks> {
-        let operator = InBlocksOf { epsilon: self.epsilon, channels };
+        let operator = InBlocksOf { epsilon: self.epsilon, channels, half: self.half };
         (!self.training && !self.by_place).then(|| InBlocks::Windows {
             operator: Arc::new(operator),
             channels,
@@ -114,6 +121,7 @@ impl Blockwise for BatchNormalization {
 struct InBlocksOf {
     epsilon: f64,
     channels: usize,
+    half: Option<Half>,
 }
 
 impl Windowed for InBlocksOf {
@@ -141,7 +149,7 @@ impl Windowed for InBlocksOf {
         channels::divide_by_deviation(own, variances, self.epsilon, &mut call.lookout())?;
         let mut y = output_in_blocks(call, *images, self.channels, image)?;
         let channels = Channels { means, factors, biases, run: kernels::volume(1, image) };
-        channels::scale_blocks(x.as_slice()?, channels, y.elements_mut()?, call.resources())?;
+        channels::scale_blocks(x.as_slice()?, channels, self.half, y.elements_mut()?, call.resources())?;
         Ok(y.finish().into())
     }
 }
@@ -174,8 +182,8 @@ impl Operator for BatchNormalization {
         let (means, variances) = if self.training { (own_means, own_variances) } else { (means, variances) };
         channels::divide_by_deviation(factors, variances, self.epsilon, &mut lookout)?;
         let run = if self.by_place { 1 } else { kernels::volume(1, x.shape().iter().skip(2)) };
-        by_type!(floats, x.dtype(), S as _T => {
-            let (from, to) = (x.as_slice::<S>()?, y.elements_mut::<S>()?);
+        by_half!(self.half, x.dtype(), S as _T => {
+            let (from, to) = (cast_slice::<u8, S>(x.aligned_bytes()), cast_slice_mut(y.bytes_mut()));
             Ok(channels::scale(from, Channels { means, factors, biases, run }, to, call.resources())?)
         })?;
         Ok(std::iter::once(y.finish().into()).chain(others).collect())

@@ -5,12 +5,13 @@
 use super::global_bytes::ByteMean;
 use super::order::Order;
 use crate::ops::prelude::*;
+use kernels::half::Half;
 
 pub(super) const GLOBAL_AVERAGE_POOL: Implementation = Implementation {
     domain: "",
     name: "GlobalAveragePool",
     versions: &[1, 22],
-    make: Make::Blockwise(|_| load(How::Mean)),
+    make: Make::Blockwise(|_| load(How::Mean { half: None })),
 };
 
 pub(super) const GLOBAL_MAX_POOL: Implementation = Implementation {
@@ -26,7 +27,10 @@ pub(super) const GLOBAL_LP_POOL: Implementation =
 /// `Y[n, c, 0..]` is the mean, the greatest or the norm of all `X[n, c, i..]`. NaN is the greatest.
 #[derive(Debug, Clone)]
 enum How {
-    Mean,
+    /// Of numbers of a type of 16 bits in float32, if there is one.
+    Mean {
+        half: Option<Half>,
+    },
     Greatest,
     Norm(Order),
 }
@@ -49,23 +53,32 @@ impl How {
     fn reduced(&self, call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
         let (x, resources) = (call.tensor(0)?, call.resources());
         let mut y = call.output_of(x.dtype(), shape)?;
-        by_type!(floats, x.dtype(), S as T => {
-            let (from, to) = (x.as_slice::<S>()?, y.elements_mut::<S>()?);
-            let reduced = match *self {
-                How::Mean => lanes::reduce::<_, S, T>(&lanes::Mean, from, lanes, to, resources),
-                How::Greatest => {
-                    lanes::reduce::<_, S, T>(&<S as Ordered<T>>::extreme::<false>(), from, lanes, to, resources)
-                }
-                How::Norm(Order::One) => lanes::reduce::<_, S, T>(&lanes::L1, from, lanes, to, resources),
-                How::Norm(Order::Two) => lanes::reduce::<_, S, T>(&lanes::L2, from, lanes, to, resources),
-                How::Norm(Order::Other(order)) => {
-                    lanes::reduce::<_, S, T>(&lanes::Norm { order }, from, lanes, to, resources)
-                }
-            };
-            Ok(reduced?)
-        })?;
+        match *self {
+            How::Mean { half } => floats(call, half, &lanes::Mean, lanes, &mut y)?,
+            How::Greatest => by_type!(floats, x.dtype(), S as T => {
+                let (from, to) = (x.as_slice::<S>()?, y.elements_mut::<S>()?);
+                Ok(lanes::reduce::<_, S, T>(&<S as Ordered<T>>::extreme::<false>(), from, lanes, to, resources)?)
+            })?,
+            How::Norm(Order::One) => floats(call, None, &lanes::L1, lanes, &mut y)?,
+            How::Norm(Order::Two) => floats(call, None, &lanes::L2, lanes, &mut y)?,
+            How::Norm(Order::Other(order)) => floats(call, None, &lanes::Norm { order }, lanes, &mut y)?,
+        }
         Ok(y.finish())
     }
+}
+
+fn floats(
+    call: &Call<'_>,
+    half: Option<Half>,
+    reduction: &(impl lanes::Reduction<f32> + lanes::Reduction<f64>),
+    lanes: &Lanes,
+    y: &mut NewTensor,
+) -> Result<()> {
+    let x = call.tensor(0)?;
+    by_half!(half, x.dtype(), S as T => {
+        let (from, to) = (cast_slice(x.aligned_bytes()), cast_slice_mut(y.bytes_mut()));
+        Ok(lanes::reduce::<_, S, T>(reduction, from, lanes, to, call.resources())?)
+    })
 }
 
 /// The shape of a number for each channel of images with so many axes.
@@ -79,8 +92,15 @@ impl Blockwise for How {
         Some(InBlocks::Windows { operator, channels, ends: Ends::Input })
     }
 
+    fn of_halves(&self, half: Half) -> Option<Arc<dyn Blockwise>> {
+        match self {
+            How::Mean { .. } => Some(Arc::new(How::Mean { half: Some(half) })),
+            How::Greatest | How::Norm(_) => None,
+        }
+    }
+
     fn mean_of_bytes(&self, from: ByteScale, to: ByteScale) -> Option<Box<dyn Fused>> {
-        matches!(self, How::Mean).then(|| Box::new(ByteMean::new(from, to)) as Box<dyn Fused>)
+        matches!(self, How::Mean { .. }).then(|| Box::new(ByteMean::new(from, to)) as Box<dyn Fused>)
     }
 }
 

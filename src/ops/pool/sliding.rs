@@ -5,6 +5,7 @@
 use super::order::Order;
 use crate::ops::prelude::*;
 use kernels::gemm::blocks::{self, Bytes, Each, Images, Kind, ROOM};
+use kernels::half::Half;
 use kernels::pool::{self, Greatest, Pooling, Reduced};
 use kernels::windows::Axis;
 
@@ -37,6 +38,8 @@ enum How {
     Mean {
         /// Padding counts as zeros. What a window sees behind it, with `ceil_mode`, doesn't.
         padding_counts: bool,
+        /// Numbers are those of a type of 16 bits, in float32.
+        half: Option<Half>,
     },
     /// The greatest, of which NaN is. Indices are those of the first one in the whole input.
     Greatest {
@@ -49,7 +52,7 @@ enum How {
 /// Version 7 brought `count_include_pad`.
 fn load_average(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
     let padding_counts = node.version() >= 7 && node.is_set("count_include_pad")?;
-    Ok(Arc::new(pool(node, How::Mean { padding_counts })?))
+    Ok(Arc::new(pool(node, How::Mean { padding_counts, half: None })?))
 }
 
 /// Version 8 brought `storage_order`.
@@ -94,7 +97,7 @@ impl Operator for Pool {
         let (Some(image), Some(counts)) = (x.shape().get(2..), shape.get(2..)) else { return Err(beyond()) };
         let axes = along.axes(image, counts)?;
         let counted = match self.how {
-            How::Mean { padding_counts: true } => pool::Windows::new(along.padded(&axes)),
+            How::Mean { padding_counts: true, .. } => pool::Windows::new(along.padded(&axes)),
             _ => pool::Windows::new(axes.iter().copied()),
         };
         let windows = pool::Windows::new(axes);
@@ -104,10 +107,10 @@ impl Operator for Pool {
         let mut places = if call.wants(1) { Some(call.output::<i64>(&shape)?) } else { None };
         call.charge(kernels::volume(windows.taps(), &shape) as u64)?;
         match self.how {
-            How::Mean { .. } => floats(call, &Reduced(lanes::Mean), pooling, &mut y)?,
-            How::Norm(Order::One) => floats(call, &Reduced(lanes::L1), pooling, &mut y)?,
-            How::Norm(Order::Two) => floats(call, &Reduced(lanes::L2), pooling, &mut y)?,
-            How::Norm(Order::Other(order)) => floats(call, &Reduced(lanes::Norm { order }), pooling, &mut y)?,
+            How::Mean { half, .. } => floats(call, half, &Reduced(lanes::Mean), pooling, &mut y)?,
+            How::Norm(Order::One) => floats(call, None, &Reduced(lanes::L1), pooling, &mut y)?,
+            How::Norm(Order::Two) => floats(call, None, &Reduced(lanes::L2), pooling, &mut y)?,
+            How::Norm(Order::Other(order)) => floats(call, None, &Reduced(lanes::Norm { order }), pooling, &mut y)?,
             How::Greatest { .. } => greatest(call, pooling, &mut y, places.as_mut())?,
         }
         let outputs = [Some(y), places].into_iter().flatten().map(|output| output.finish().into());
@@ -124,6 +127,14 @@ impl Operator for Pool {
 }
 
 impl Blockwise for Pool {
+    fn of_halves(&self, half: Half) -> Option<Arc<dyn Blockwise>> {
+        let how = match self.how {
+            How::Mean { padding_counts, .. } => How::Mean { padding_counts, half: Some(half) },
+            How::Greatest { .. } | How::Norm(_) => return None,
+        };
+        Some(Arc::new(Pool { attributes: self.attributes.clone(), how }))
+    }
+
     fn in_blocks(&self, channels: usize, _: usize, _: &Constants<'_>) -> Option<InBlocks> {
         // On planes, windows take longer than changes of the layout and empty parts of vectors.
         let ends = if channels >= FEW { Ends::Any } else { Ends::Both };
@@ -200,7 +211,7 @@ impl Windowed for InBlocksOf {
         let mut scratch = call.scratch::<f32>(planned.scratch())?;
         let (to, scratch) = (y.elements_mut()?, scratch.elements_mut());
         match self.how {
-            How::Mean { padding_counts } => {
+            How::Mean { padding_counts, half } => {
                 let along = self.attributes.windows(&self.attributes.kernel(count)?)?;
                 let mut counted = axes;
                 if padding_counts {
@@ -213,7 +224,7 @@ impl Windowed for InBlocksOf {
                 room.elements_mut().iter_mut().zip(taps).for_each(|(to, count)| *to = count);
                 let (slices, planes) = room.elements().split_at(counts[0]);
                 let (rows, columns) = planes.split_at(counts[1]);
-                blocks::mean(&planned, [slices, rows, columns], to, scratch, call.resources())?;
+                blocks::mean(&planned, half, [slices, rows, columns], to, scratch, call.resources())?;
             }
             _ => blocks::greatest(&planned, &f32::extreme::<false>(), to, scratch, call.resources())?,
         }
@@ -223,13 +234,14 @@ impl Windowed for InBlocksOf {
 
 fn floats(
     call: &Call<'_>,
+    half: Option<Half>,
     pool: &(impl pool::Pool<f32> + pool::Pool<f64>),
     pooling: Pooling<'_>,
     y: &mut NewTensor,
 ) -> Result<()> {
     let x = call.tensor(0)?;
-    by_type!(floats, x.dtype(), S as T => {
-        let (from, to) = (x.as_slice::<S>()?, y.elements_mut::<S>()?);
+    by_half!(half, x.dtype(), S as T => {
+        let (from, to) = (cast_slice(x.aligned_bytes()), cast_slice_mut(y.bytes_mut()));
         Ok(pool::pool::<_, S, T>(pool, from, pooling, to, &mut [], call.resources())?)
     })
 }

@@ -2,11 +2,15 @@
 //! <https://onnx.ai/onnx/operators/onnx__ReduceSum.html> and so on
 
 use crate::ops::prelude::*;
+use kernels::half::Half;
+use kernels::lanes::Stored;
 
 pub(super) const REDUCE_SUM: Implementation =
     reduction("ReduceSum", &[1, 11, 13], |node| Reduce::load(node, Some(wrapping::<lanes::Sum>), Some(Formula::plus)));
-pub(super) const REDUCE_MEAN: Implementation =
-    reduction("ReduceMean", &[1, 11, 13, 18], |node| Reduce::load(node, Some(exact::<lanes::Mean>), None));
+pub(super) const REDUCE_MEAN: Implementation = reduction("ReduceMean", &[1, 11, 13, 18], |node| {
+    let halves = Some([means::<lanes::Halved<false>> as Compute, means::<lanes::Halved<true>>]);
+    Ok(Arc::new(Reduce { halves, ..Reduce::of(node, Some(exact::<lanes::Mean>), None)? }))
+});
 pub(super) const REDUCE_MAX: Implementation = reduction("ReduceMax", &[1, 11, 12, 13, 18, 20], |node| {
     Reduce::load(node, Some(extreme::<false>), Some(Formula::larger))
 });
@@ -47,6 +51,8 @@ struct Reduce {
     compute: Option<Compute>,
     /// The same of two sizes that follow from symbols.
     count: Option<Count>,
+    /// What it computes of numbers of float16 and bfloat16 that are kept in float32.
+    halves: Option<[Compute; 2]>,
 }
 
 /// Computes an element of `out` for each lane of `data`, which have this type.
@@ -54,11 +60,15 @@ type Compute = fn(&Lanes, DType, data: &[u8], out: &mut [u8], Resources<'_>) -> 
 
 impl Reduce {
     /// The axes became an input with version 13 of ReduceSum, and 18 of the others.
-    fn load(node: &Node<'_>, compute: Option<Compute>, count: Option<Count>) -> Result<Arc<dyn Blockwise>> {
+    fn of(node: &Node<'_>, compute: Option<Compute>, count: Option<Count>) -> Result<Reduce> {
         let axes = Axes::of(node, if node.schema().name == "ReduceSum" { 13 } else { 18 })?;
         let noop = node.optional("noop_with_empty_axes", Node::is_set)?;
         let keepdims = node.is_set("keepdims")?;
-        Ok(Arc::new(Reduce { axes, keepdims, noop_with_empty_axes: noop.unwrap_or(false), compute, count }))
+        Ok(Reduce { axes, keepdims, noop_with_empty_axes: noop.unwrap_or(false), compute, count, halves: None })
+    }
+
+    fn load(node: &Node<'_>, compute: Option<Compute>, count: Option<Count>) -> Result<Arc<dyn Blockwise>> {
+        Ok(Arc::new(Reduce::of(node, compute, count)?))
     }
 
     /// Whether an axis is reduced, given the listed ones.
@@ -99,6 +109,12 @@ impl Lanewise for Reduce {
 }
 
 impl Blockwise for Reduce {
+    fn of_halves(&self, half: Half) -> Option<Arc<dyn Blockwise>> {
+        let [float16, bfloat16] = self.halves?;
+        let compute = if half == Half::F16 { float16 } else { bfloat16 };
+        Some(Arc::new(Reduce { compute: Some(compute), ..self.clone() }))
+    }
+
     fn of_lanes(&self, rank: usize, constant: &Constants<'_>) -> Option<Arc<dyn Lanewise>> {
         let listed = self.axes.constant(constant, rank)?;
         (self.keepdims && self.compute.is_some() && *listed == [rank - 1]).then(|| Arc::new(self.clone()) as _)
@@ -187,6 +203,17 @@ macro_rules! compute {
 }
 
 compute!(wrapping, exact);
+
+/// Means of numbers of 16 bits in float32.
+fn means<S: Stored<f32> + Stored<f64>>(
+    lanes: &Lanes,
+    _: DType,
+    data: &[u8],
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<()> {
+    Ok(lanes::reduce::<_, S, f32>(&lanes::Mean, cast_slice(data), lanes, cast_slice_mut(out), resources)?)
+}
 
 /// The greatest elements, or the least; those of bool are bytes.
 fn extreme<const LEAST: bool>(

@@ -3,6 +3,7 @@
 use super::CHANNELS;
 use super::each::Planned;
 use crate::cpu::for_each_level;
+use crate::half::{self, Half};
 use crate::lanes::Mean;
 use crate::pool::{Pool, Reduced};
 use crate::windows::Axis;
@@ -11,9 +12,11 @@ use crate::{Resources, Stopped};
 type Partial = <Reduced<Mean> as Pool<f32>>::Partial;
 
 /// Writes `[images, blocks, slices, rows, columns, 16]`: the mean of each window, as the [pool](crate::pool) of planes has it.
-/// `counts` are how many entries count along each axis, for each slice, row and column of the output.
+/// `counts` are how many entries count along each axis, for each slice, row and column of the output. Of numbers of a `half`,
+/// means are rounded once, to these.
 pub fn mean(
     each: &Planned<'_>,
+    half: Option<Half>,
     counts: [&[usize]; 3],
     out: &mut [f32],
     scratch: &mut [f32],
@@ -30,7 +33,9 @@ pub fn mean(
             let columns = columns.get(column..column + seen.count).ok_or(Stopped::Misfit)?;
             let [deep, down, across] = each.each.axes;
             let is_empty = deep.taps(slice).is_empty() || down.taps(first + row).is_empty();
-            self::row(from, seen.offsets, (around, columns), (is_empty, across, column), out);
+            let odd = half.is_some();
+            self::row(from, seen.offsets, (around, columns), (is_empty, across, column), odd, out);
+            half.iter().for_each(|half| half.round(out));
         }
         Ok(())
     })
@@ -38,7 +43,7 @@ pub fn mean(
 
 for_each_level! {
     fn row<>(
-        from: &[f32], offsets: &[u32], counts: (usize, &[usize]), empty: (bool, &Axis, usize), out: &mut [f32]
+        from: &[f32], offsets: &[u32], counts: (usize, &[usize]), empty: (bool, &Axis, usize), odd: bool, out: &mut [f32]
     ) -> () = row_body;
 }
 
@@ -48,6 +53,7 @@ fn row_body(
     offsets: &[u32],
     (around, columns): (usize, &[usize]),
     (is_empty, across, first): (bool, &Axis, usize),
+    odd: bool,
     out: &mut [f32],
 ) {
     let pool = Reduced(Mean);
@@ -64,7 +70,7 @@ fn row_body(
         let elements = if is_empty || across.taps(first + place).is_empty() { 0 } else { count };
         for (to, sum) in out.iter_mut().zip(sums) {
             let (mean, _) = Pool::<f32>::end(&pool, sum, elements, count);
-            *to = mean as f32;
+            *to = if odd { half::odd(mean) } else { mean as f32 };
         }
     }
 }

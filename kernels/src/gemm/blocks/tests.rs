@@ -354,7 +354,7 @@ impl Case {
                     .unwrap();
                 let mut out = vec![0.0; images * len_of(*channels, self.positions())];
                 let counts = counts.each_ref().map(|counts| &counts[..]);
-                mean(&each, counts, &mut out, &mut vec![0.0; each.scratch()], resources).unwrap();
+                mean(&each, None, counts, &mut out, &mut vec![0.0; each.scratch()], resources).unwrap();
                 assert_eq!(bits(&planes(&out, *channels, self.positions())), bits(&want), "{channels}, {axes:?}");
             }
         }
