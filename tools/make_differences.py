@@ -278,6 +278,13 @@ case("selu_near_0", "Selu-6", [near], [f(selu[0] * selu[1] * np.expm1(d(near)))]
 below = [-4, -6, -10]
 case("gelu_far_below_0", "Gelu-20", [f(below)], [f([0.5 * of * math.erfc(-of / math.sqrt(2)) for of in below])], exact=True)
 case("erf_float64", "Erf-13", [d([0.5])], [d([math.erf(0.5)])], exact=True)
+case("clip_nan", "Clip-13", [f([1, 2]), None, f(nan)], [f([nan, nan])])
+case("gemm_beta_0", "Gemm-13", [f([[1, 2]]), f([[1], [2]]), f([inf])], [f([[nan]])], beta=0.0)
+case("layernormalization_double", "LayerNormalization-17", [d([[1e8, 1e8 + 1, 1e8 + 3]]), d([1, 1, 1])], [d([[0, 0, 0]])])
+case(
+    "rotaryembedding_one_batch", "RotaryEmbedding-23", [f([[[[1, 2]]], [[[3, 4]]]]), f([[[0]]]), f([[[1]]])],
+    [f([[[[-2, 1]]], [[[-4, 3]]]])],
+)
 case("clip_infinities", "Clip-13", [f([inf, -inf])], [f([np.finfo(np.float32).max, np.finfo(np.float32).min])])
 case("where_minus_0", "Where-16", [b([1, 0]), f([-0.0, 1]), f([1, -0.0])], [f([-0.0, -0.0])], exact=True)
 case("cast_beyond_the_range", "Cast-13", [f([3e9, nan, inf])], [i32([3_000_000_000 - 2**32, 0, 0])], to=TensorProto.INT32)
@@ -304,6 +311,7 @@ case("reducemean_empty", "ReduceMean-13", [f(np.zeros((2, 0)))], [f([[nan], [nan
 case("reducemean_int32", "ReduceMean-13", [i32([[1500000000, 1500000000]])], [i32([[1500000000]])], axes=[1])
 case("reducel2_int32", "ReduceL2-13", [i32([[60000, 80000]])], [i32([[100000]])], axes=[1])
 case("reducesum_int32", "ReduceSum-13", [i32([[2**31 - 1, 1]]), i([1])], [i32([[-(2**31)]])])
+case("reducel1_int32", "ReduceL1-13", [i32([[2**31 - 1, 1]])], [i32([[-(2**31)]])], axes=[1])
 case("reducesum_cancels", "ReduceSum-13", [f([[1e8, 1, -1e8]]), i([1])], [f([[1]])])
 case("reducesum_twice", "ReduceSum-13", [f([[1, 2]]), i([1, 1])], "axis 1 is given twice", outputs=[f([])])
 case("reducelogsumexp_infinities", "ReduceLogSumExp-13", [f([[-inf, -inf]])], [f([[-inf]])], axes=[1])
@@ -802,6 +810,16 @@ case(
 case(
     "treeensembleregressor_votes_for_the_only_target", f"{ml}.TreeEnsembleRegressor-1", [f([[1], [2]])], [f([[44], [77]])],
     n_targets=1, **tree(*choice), **votes("target", [1, 1, 2, 2], [0, 0, 0, 0], [4.0, 40.0, 7.0, 70.0]),
+)
+svm = dict(classlabels_ints=[5, 2], kernel_type="LINEAR", kernel_params=[1.0, 0.0, 1.0])
+case(
+    "svmclassifier_linear", f"{ml}.SVMClassifier-1", [f([[1, 2]])], [i([5]), f([[3, -3]])],
+    coefficients=[1.0, 1.0, -1.0, -1.0], rho=[0.0], **svm,
+)
+case(
+    "svmclassifier_softmax", f"{ml}.SVMClassifier-1", [f([[1, 2]])], [i([2]), f([[1 / (1 + np.exp(-1.8)), 1 / (1 + np.exp(1.8))]])],
+    vectors_per_class=[1, 1], support_vectors=[1.0, 0.0, 0.0, 1.0], coefficients=[1.0, -1.0], rho=[0.1],
+    post_transform="SOFTMAX", **svm,
 )
 case("castmap_to_text", f"{ml}.CastMap-1", [{1: 0.5}], [s([["0.5"]])], cast_to="TO_STRING")
 case(

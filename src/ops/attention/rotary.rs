@@ -3,6 +3,7 @@
 
 use crate::ops::prelude::*;
 use std::fmt::Display;
+use std::ops::Range;
 
 pub(super) const ROTARY_EMBEDDING: Implementation =
     Implementation { domain: "", name: "RotaryEmbedding", versions: &[23], make: Make::Run(load) };
@@ -11,7 +12,9 @@ pub(super) const ROTARY_EMBEDDING: Implementation =
 /// `rotary_embedding_dim` numbers of each head; the others stay. Pair `p` is `(2p, 2p + 1)` if `interleaved`, else
 /// `(p, p + half)`.
 ///
-/// `cos` and `sin` are row `position_ids[batch, token]` of the caches, or `cache[batch, token]` without `position_ids`.
+/// `cos` and `sin` are row `position_ids[batch, token]` of the caches, or `cache[batch, token]` without `position_ids`. Such a
+/// cache may have one batch for all: the text says `batch_size`, but its algorithm broadcasts, and exporters of language models
+/// write so.
 #[derive(Debug)]
 struct RotaryEmbedding {
     heads: Option<i64>,
@@ -42,9 +45,13 @@ impl Operator for RotaryEmbedding {
         let (row, resources) = (size * size_of::<f32>(), call.resources());
         kernels::pieces(out, row, row, 1, resources, |at, _, out| {
             let from = from.get(at * size..(at + 1) * size).ok_or(Stopped::Misfit)?;
-            let row = rows.of_token(tokens.place(at)).saturating_mul(half);
+            let token = tokens.place(at);
+            let row = |cache: &'_ [f32]| -> Option<Range<usize>> {
+                let start = rows.of_token(token, cache.len() / half.max(1)).saturating_mul(half);
+                Some(start..start.checked_add(half)?)
+            };
             let (Some(cos), Some(sin)) =
-                (cos.get(row..).and_then(|cos| cos.get(..half)), sin.get(row..).and_then(|sin| sin.get(..half)))
+                (row(&cos).and_then(|row| cos.get(row)), row(&sin).and_then(|row| sin.get(row)))
             else {
                 return Err(Stopped::Misfit);
             };
@@ -139,7 +146,7 @@ impl Angles<'_> {
             let (name, cache) = (call.name(k), call.tensor(k)?);
             let fits = match (ids, cache.shape()) {
                 (Some(_), [_, columns]) => *columns == half,
-                (None, shape) => *shape == [batch, tokens, half],
+                (None, shape) => *shape == [batch, tokens, half] || *shape == [1, tokens, half],
                 _ => false,
             };
             if !fits {
@@ -181,11 +188,11 @@ impl Angles<'_> {
         Ok(Angles(Some(ids.as_slice()?)))
     }
 
-    /// The row of a token.
-    fn of_token(&self, token: usize) -> usize {
+    /// The row of a token in a cache of so many.
+    fn of_token(&self, token: usize, rows: usize) -> usize {
         match self.0 {
             Some(ids) => ids.get(token).and_then(|id| usize::try_from(*id).ok()).unwrap_or(usize::MAX),
-            None => token,
+            None => token % rows.max(1),
         }
     }
 }
@@ -222,6 +229,10 @@ mod tests {
         let x = tensor(&[1, 2, 4], [1f32, 2., 5., 6., 3., 4., 7., 8.]);
         let want = tensor(&[1, 2, 4], [1f32, 2., 5., 6., -4., 3., -8., 7.]);
         run("RotaryEmbedding", 23, [int("num_heads", 2)], [&x, &cos, &sin]).gives(want);
+        // One batch of angles for both.
+        let x = tensor(&[2, 1, 2, 2], [1f32, 2., 3., 4., 5., 6., 7., 8.]);
+        let want = tensor(&[2, 1, 2, 2], [1f32, 2., -4., 3., 5., 6., -8., 7.]);
+        run("RotaryEmbedding", 23, [], [&x, &cos, &sin]).gives(want);
         let halves = |values: &[f32]| values.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>();
         let (cos, sin) = (tensor(&[1, 1, 1], halves(&[0.5])), tensor(&[1, 1, 1], halves(&[0.25])));
         let x = tensor(&[1, 1, 1, 2], halves(&[1., 2.]));
