@@ -417,6 +417,10 @@ mod tests {
         ];
         builder.op_with("AveragePool", pool, &["gated"], "average");
         convolve(&mut builder, "average", [8, 20, 1, 1], 1, 1, "after");
+        for (name, operator) in [("whole.mean", "AveragePool"), ("whole.greatest", "MaxPool")] {
+            builder.op_with(operator, vec![ints("kernel_shape", &[7, 6])], &["gated"], name);
+        }
+        convolve(&mut builder, "whole.mean", [8, 20, 1, 1], 1, 1, "of.whole");
         let numbers = ["scale", "bias", "given.mean", "variance"];
         numbers.iter().for_each(|name| constant(&mut builder, name, &[20]));
         let epsilon = vec![("epsilon".to_string(), Attribute::Float(2.0))];
@@ -440,6 +444,8 @@ mod tests {
         for name in [
             "own.planes.activated",
             "of.activated",
+            "whole.greatest",
+            "of.whole",
             "small",
             "residual",
             "turned",
@@ -506,6 +512,8 @@ mod tests {
                 "small b>p",
                 "average b>b",
                 "after bpp>p",
+                "whole.mean b>p",
+                "whole.greatest b>p",
                 "normed bpppp>b",
                 "of.normed bpp>p",
                 "sum.relu bppb>b",

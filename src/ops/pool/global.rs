@@ -26,7 +26,7 @@ pub(super) const GLOBAL_LP_POOL: Implementation =
 
 /// `Y[n, c, 0..]` is the mean, the greatest or the norm of all `X[n, c, i..]`. NaN is the greatest.
 #[derive(Debug, Clone)]
-enum How {
+pub(super) enum How {
     /// Of numbers of a type of 16 bits in float32, if there is one.
     Mean {
         half: Option<Half>,
@@ -50,12 +50,12 @@ fn shape(facts: &Inference<'_>) -> Result<Option<Vec<Dim>>> {
 
 impl How {
     /// The number of each lane.
-    fn reduced(&self, call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
+    pub(super) fn reduced(&self, call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
         let (x, resources) = (call.tensor(0)?, call.resources());
         let mut y = call.output_of(x.dtype(), shape)?;
         match *self {
             How::Mean { half } => floats(call, half, &lanes::Mean, lanes, &mut y)?,
-            How::Greatest => by_type!(floats, x.dtype(), S as T => {
+            How::Greatest => by_type!(floats_and_bytes, x.dtype(), S as T => {
                 let (from, to) = (x.as_slice::<S>()?, y.elements_mut::<S>()?);
                 Ok(lanes::reduce::<_, S, T>(&<S as Ordered<T>>::extreme::<false>(), from, lanes, to, resources)?)
             })?,

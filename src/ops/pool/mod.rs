@@ -2,6 +2,7 @@
 
 mod global;
 mod global_bytes;
+mod in_blocks;
 mod max_roi_pool;
 mod max_unpool;
 mod order;

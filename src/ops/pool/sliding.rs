@@ -2,9 +2,10 @@
 //! <https://onnx.ai/onnx/operators/onnx__AveragePool.html>, <https://onnx.ai/onnx/operators/onnx__MaxPool.html>,
 //! <https://onnx.ai/onnx/operators/onnx__LpPool.html>
 
+use super::global;
+use super::in_blocks::InBlocksOf;
 use super::order::Order;
 use crate::ops::prelude::*;
-use kernels::gemm::blocks::{self, Bytes, Each, Images, Kind, ROOM};
 use kernels::half::Half;
 use kernels::pool::{self, Greatest, Pooling, Reduced};
 use kernels::windows::Axis;
@@ -34,7 +35,7 @@ struct Pool {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum How {
+pub(super) enum How {
     Mean {
         /// Padding counts as zeros. What a window sees behind it, with `ceil_mode`, doesn't.
         padding_counts: bool,
@@ -75,6 +76,17 @@ fn pool(node: &Node<'_>, how: How) -> Result<Pool> {
     }
 }
 
+impl How {
+    /// The same of windows that show the whole image.
+    pub(super) fn of_all(self) -> global::How {
+        match self {
+            How::Mean { half, .. } => global::How::Mean { half },
+            How::Greatest { .. } => global::How::Greatest,
+            How::Norm(order) => global::How::Norm(order),
+        }
+    }
+}
+
 impl Pool {
     /// What is known about the shape of the output, and the windows.
     ///
@@ -96,6 +108,10 @@ impl Operator for Pool {
         let x = call.tensor(0)?;
         let (Some(image), Some(counts)) = (x.shape().get(2..), shape.get(2..)) else { return Err(beyond()) };
         let axes = along.axes(image, counts)?;
+        if axes.iter().all(Axis::shows_all) && !call.wants(1) {
+            call.charge(x.len() as u64)?;
+            return Ok(self.how.of_all().reduced(call, &Lanes::new(x.shape(), |axis| axis >= 2), shape)?.into());
+        }
         let counted = match self.how {
             How::Mean { padding_counts: true, .. } => pool::Windows::new(along.padded(&axes)),
             _ => pool::Windows::new(axes.iter().copied()),
@@ -145,92 +161,6 @@ impl Blockwise for Pool {
 
 /// Channels from which on windows are worth blocks of their own.
 const FEW: usize = 4;
-
-/// The greatest entry or the mean of each window of images in blocks.
-#[derive(Debug)]
-struct InBlocksOf {
-    attributes: WindowAttributes,
-    how: How,
-    channels: usize,
-}
-
-impl InBlocksOf {
-    /// The images and their axes; windows of slices, rows and columns, and how many there are along each.
-    fn windows(&self, call: &Call<'_>, layout: &Layout) -> Result<([usize; 2], [Axis; 3], [usize; 3])> {
-        let (images, image) = match (call.tensor(0)?.shape(), layout.input(0)) {
-            ([images, _, image @ .., _], Some(_)) | ([images, _, image @ ..], None) => (*images, image),
-            _ => return Err(Error::bug("an image has no channels")),
-        };
-        let windows = self.attributes.of_image(&self.attributes.kernel(image.len())?, image)?;
-        let (axes, counts) = windows.ok_or_else(|| Error::model("there are more windows than can be counted"))?;
-        Ok(([images, image.len()], axes, counts))
-    }
-
-    fn each<'a>(&self, images: &'a [f32], axes: &'a [Axis; 3]) -> Each<'a> {
-        Each { axes, images: Images::Stored(images), channels: self.channels }
-    }
-
-    /// Of bytes, which are unsigned in blocks: padding is 0, the least one. Images have one slice.
-    fn of_bytes<'a>(&self, images: &'a [u8], [slices, axes @ ..]: &'a [Axis; 3]) -> Result<Bytes<'a>> {
-        if *slices != Axis::ROW {
-            return Err(Error::bug("an image of bytes in blocks has one slice"));
-        }
-        Ok(Bytes { axes, images, channels: self.channels, kind: Kind::Greatest, tail: None })
-    }
-}
-
-impl Windowed for InBlocksOf {
-    fn is_ready(&self, call: &Call<'_>, layout: &Layout) -> bool {
-        let room = || -> Result<usize> {
-            let ([images, _], axes, _) = self.windows(call, layout)?;
-            Ok(match call.tensor(0)?.dtype() {
-                DType::Float => self.each(&[], &axes).plan(images, call.resources())?.scratch(),
-                _ => self.of_bytes(&[], &axes)?.plan(images, call.resources())?.scratch(),
-            })
-        };
-        room().is_ok_and(|room| room <= ROOM)
-    }
-
-    fn run(&self, call: &Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
-        let ([images, count], axes, counts) = self.windows(call, layout)?;
-        let x = image_in_blocks(call, layout)?;
-        let x = x.tensor()?;
-        let dtype = x.dtype();
-        let image = counts.get(counts.len() - count..).unwrap_or(&counts);
-        let mut y = output_of_in_blocks(call, dtype, images, self.channels, image)?;
-        let taps = axes.each_ref().map(|axis| axis.kernel.min(axis.input));
-        call.charge(kernels::volume(self.channels, [&images].into_iter().chain(&counts).chain(&taps)) as u64)?;
-        if dtype != DType::Float {
-            let plan = self.of_bytes(x.bytes(), &axes)?.plan(images, call.resources())?;
-            let mut scratch = call.scratch::<u32>(plan.scratch())?;
-            plan.run(y.bytes_mut(), scratch.elements_mut(), call.resources())?;
-            return Ok(laid_out(y.finish().into(), self.channels, layout, call.context())?.into());
-        }
-        let each = self.each(x.as_slice()?, &axes);
-        let planned = each.plan(images, call.resources())?;
-        let mut scratch = call.scratch::<f32>(planned.scratch())?;
-        let (to, scratch) = (y.elements_mut()?, scratch.elements_mut());
-        match self.how {
-            How::Mean { padding_counts, half } => {
-                let along = self.attributes.windows(&self.attributes.kernel(count)?)?;
-                let mut counted = axes;
-                if padding_counts {
-                    let (_, own) = counted.split_at_mut(axes.len() - count);
-                    let padded = along.padded(own);
-                    own.iter_mut().zip(padded).for_each(|(to, axis)| *to = axis);
-                }
-                let mut room = call.scratch::<usize>(counts.iter().fold(0, |all, count| all.saturating_add(*count)))?;
-                let taps = counted.iter().flat_map(|axis| (0..axis.output).map(|at| axis.taps(at).len()));
-                room.elements_mut().iter_mut().zip(taps).for_each(|(to, count)| *to = count);
-                let (slices, planes) = room.elements().split_at(counts[0]);
-                let (rows, columns) = planes.split_at(counts[1]);
-                blocks::mean(&planned, half, [slices, rows, columns], to, scratch, call.resources())?;
-            }
-            _ => blocks::greatest(&planned, &f32::extreme::<false>(), to, scratch, call.resources())?,
-        }
-        Ok(laid_out(y.finish().into(), self.channels, layout, call.context())?.into())
-    }
-}
 
 fn floats(
     call: &Call<'_>,
@@ -309,6 +239,27 @@ mod tests {
         pool([1, 0], 1).gives(line(&[4.0, 8.0]));
         pool([1, 1], 1).gives(line(&[4.0, 8.0, 3.0]));
         pool([1, 1], 0).gives(line(&[6.0, 8.0, 6.0]));
+    }
+
+    /// As global pools, in order and types.
+    #[test]
+    fn windows_of_the_whole_image() {
+        let numbers: Vec<f32> = (0..2 * 3 * 35).map(|k| (k * 37 % 101) as f32 / 7.0 - 3.0).collect();
+        let x = tensor(&[2, 3, 5, 7], numbers.clone());
+        let halves = tensor(&[2, 3, 5, 7], numbers.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>());
+        for (operator, global) in
+            [("AveragePool", "GlobalAveragePool"), ("MaxPool", "GlobalMaxPool"), ("LpPool", "GlobalLpPool")]
+        {
+            for x in [&x, &halves] {
+                let want = outputs(global, 22, [], [x]);
+                run(operator, 22, [kernel(&[5, 7]), ints("strides", &[5, 7])], [x]).gives(&want[0]);
+            }
+        }
+        let x = tensor(&[1, 2, 2, 1], [-3i8, -128, 5, 7]);
+        run("MaxPool", 12, [kernel(&[2, 1])], [&x]).gives(tensor(&[1, 2, 1, 1], [-3i8, 7]));
+        let ran = outputs("MaxPool", 12, [kernel(&[2, 1])], [&x]);
+        assert_eq!(ran.len(), 2);
+        assert_eq!(ran[1], tensor(&[1, 2, 1, 1], [0i64, 3]));
     }
 
     #[test]
