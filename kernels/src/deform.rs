@@ -2,7 +2,7 @@
 
 use super::fold::Summand;
 use super::windows::Axis;
-use super::{Resources, Stopped, parallel, volume};
+use super::{Lookout, Resources, Stopped, parallel, volume};
 use bytemuck::cast_slice_mut;
 use smallvec::SmallVec;
 
@@ -32,45 +32,127 @@ impl<S: Summand<Sum = f64>> Deformed<'_, S> {
     /// Writes the columns `[channels, taps, positions]`: linear interpolation in float64, rounded once. Outside of the image
     /// are zeros; a place that is no number is outside.
     pub fn sample<T: Summand<Sum = f64>>(&self, columns: &mut [T], resources: Resources<'_>) -> Result<(), Stopped> {
-        let taps = volume(1, self.axes.iter().map(|axis| &axis.kernel));
-        let positions = volume(1, self.axes.iter().map(|axis| &axis.output));
         let size = volume(1, self.axes.iter().map(|axis| &axis.input));
-        let corners = 1u64.checked_shl(u32::try_from(self.axes.len()).unwrap_or(u32::MAX)).unwrap_or(u64::MAX);
+        let [taps, positions] = [|axis: &Axis| axis.kernel, |axis: &Axis| axis.output]
+            .map(|of| self.axes.iter().map(of).fold(1, usize::saturating_mul));
         let cost = Self::work(self.axes, 1) / volume(taps, [&positions]).max(1);
-        let row = positions * size_of::<T>();
-        parallel::pieces(cast_slice_mut(columns), size_of::<T>(), row, cost, resources, |row, start, out| {
-            let (channel, tap) = (row / taps.max(1), row % taps.max(1));
-            let group = channel.checked_div(self.channels).ok_or(Stopped::Misfit)? * taps + tap;
-            let apart = self.axes.len() * positions;
-            let offsets = self.offsets.get(group * apart..(group + 1) * apart).ok_or(Stopped::Misfit)?;
-            let plane = self.image.get(channel * size..(channel + 1) * size).ok_or(Stopped::Misfit)?;
-            let first = start / size_of::<T>();
-            let mut places = Places::new(self.axes, tap, first);
-            let mut lookout = resources.lookout();
-            for (at, out) in cast_slice_mut::<u8, T>(out).iter_mut().enumerate() {
-                lookout.after(cost * size_of::<S>())?;
-                let at = first + at;
-                let offset = |axis: usize| offsets.get(axis * positions + at).map_or(0.0, |offset| offset.add(0.0));
-                let ends = places.ends(offset);
-                let mut sum = 0.0;
-                for corner in 0..corners {
-                    let mut bits = corner;
-                    let place = ends.iter().zip(self.axes).rev().try_fold((0, 1, 1.0), |place, (ends, axis)| {
-                        let ((element, unit, weight), end) = (place, ends.get((bits & 1) as usize)?);
-                        bits >>= 1;
-                        end.map(|(own, part)| (element + own * unit, unit * axis.input, weight * part))
-                    });
-                    if let Some((element, _, weight)) = place {
-                        sum += plane.get(element).map_or(0.0, |element| weight * element.add(0.0));
-                    }
+        let of_channel = volume(taps, [&positions]);
+        let unit = of_channel.saturating_mul(size_of::<T>());
+        if unit == 0 {
+            return Ok(());
+        }
+        parallel::split_by(cast_slice_mut(columns), unit, cost, resources, |first, out| {
+            let (mut lookout, mut channel) = (resources.lookout(), first);
+            let mut out = cast_slice_mut::<u8, T>(out);
+            // Channels of one group are read at the same places.
+            while !out.is_empty() {
+                let group = channel.checked_div(self.channels).ok_or(Stopped::Misfit)?;
+                let count = ((group + 1) * self.channels - channel).min(out.len() / of_channel).max(1);
+                let (own, rest) = std::mem::take(&mut out).split_at_mut(count * of_channel);
+                let planes = self.image.get(channel * size..(channel + count) * size).ok_or(Stopped::Misfit)?;
+                for tap in 0..taps {
+                    let some = Tap { group, tap, taps, positions };
+                    self.sample_tap(some, planes, size, own, &mut lookout)?;
                 }
-                let factor = self.mask.and_then(|mask| mask.get(group * positions + at));
-                *out = T::of(factor.map_or(sum, |factor| sum * factor.add(0.0)));
-                places.next();
+                (out, channel) = (rest, channel + count);
             }
             Ok(())
         })
     }
+
+    /// Writes what a tap reads of some channels of a group.
+    fn sample_tap<T: Summand<Sum = f64>>(
+        &self,
+        Tap { group, tap, taps, positions }: Tap,
+        planes: &[S],
+        size: usize,
+        columns: &mut [T],
+        lookout: &mut Lookout<'_>,
+    ) -> Result<(), Stopped> {
+        let (row, apart) = (group * taps + tap, self.axes.len() * positions);
+        let offsets = self.offsets.get(row * apart..(row + 1) * apart).ok_or(Stopped::Misfit)?;
+        let mask = self.mask.map(|mask| mask.get(row * positions..(row + 1) * positions).ok_or(Stopped::Misfit));
+        let (mask, mut places) = (mask.transpose()?, Places::new(self.axes, tap));
+        let ends = |places: &Places<'_>, at: usize| {
+            places.ends(|axis| offsets.get(axis * positions + at).map_or(0.0, |offset| offset.add(0.0)))
+        };
+        let value =
+            |at: usize, sum: f64| T::of(mask.and_then(|mask| mask.get(at)).map_or(sum, |factor| sum * factor.add(0.0)));
+        let planes = planes.chunks_exact(size.max(1));
+        let read = |plane: &[S], (element, weight): (usize, f64)| {
+            plane.get(element).map_or(0.0, |element| weight * element.add(0.0))
+        };
+        let of_each = 1usize.checked_shl(self.axes.len() as u32).filter(|corners| *corners <= CORNERS);
+        let Some(of_each) = of_each else {
+            // Too many to be kept.
+            for at in 0..positions {
+                let ends = ends(&places, at);
+                for (plane, column) in planes.clone().zip(columns.chunks_exact_mut(taps * positions)) {
+                    let mut sum = 0.0;
+                    corners_of(&ends, self.axes, |corner| sum += read(plane, corner), lookout)?;
+                    column.get_mut(tap * positions + at).into_iter().for_each(|to| *to = value(at, sum));
+                }
+                places.next();
+            }
+            return Ok(());
+        };
+        let mut corners = SmallVec::<[(usize, f64); CORNERS]>::new();
+        let mut parts = SmallVec::<[usize; CORNERS]>::new();
+        for start in (0..positions).step_by(CORNERS / of_each) {
+            (corners.clear(), parts.clear());
+            for at in start..positions.min(start + CORNERS / of_each) {
+                let from = corners.len();
+                corners_of(&ends(&places, at), self.axes, |corner| corners.push(corner), lookout)?;
+                parts.push(corners.len() - from);
+                places.next();
+            }
+            for (plane, column) in planes.clone().zip(columns.chunks_exact_mut(taps * positions)) {
+                lookout.after(corners.len() * size_of::<f64>())?;
+                let (mut rest, out) = (&*corners, column.get_mut(tap * positions + start..).unwrap_or_default());
+                for ((at, out), count) in (start..).zip(out).zip(&parts) {
+                    let (own, others) = rest.split_at(*count);
+                    *out = value(at, own.iter().fold(0.0, |sum, corner| sum + read(plane, *corner)));
+                    rest = others;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Elements that are read for each channel at a time: they stay in the nearest cache.
+const CORNERS: usize = 256;
+
+/// A tap of the windows of a group of channels.
+#[derive(Clone, Copy)]
+struct Tap {
+    group: usize,
+    tap: usize,
+    taps: usize,
+    positions: usize,
+}
+
+/// The elements around a place, with their weights.
+fn corners_of(
+    ends: &[Ends],
+    axes: &[Axis],
+    mut found: impl FnMut((usize, f64)),
+    lookout: &mut Lookout<'_>,
+) -> Result<(), Stopped> {
+    let corners = 1u64.checked_shl(u32::try_from(axes.len()).unwrap_or(u32::MAX)).unwrap_or(u64::MAX);
+    for corner in 0..corners {
+        lookout.after(size_of::<f64>())?;
+        let mut bits = corner;
+        let place = ends.iter().zip(axes).rev().try_fold((0, 1, 1.0), |place, (ends, axis)| {
+            let ((element, unit, weight), end) = (place, ends.get((bits & 1) as usize)?);
+            bits >>= 1;
+            end.map(|(own, part)| (element + own * unit, unit * axis.input, weight * part))
+        });
+        if let Some((element, _, weight)) = place {
+            found((element, weight));
+        }
+    }
+    Ok(())
 }
 
 /// Where a tap is without offsets, position by position.
@@ -80,10 +162,9 @@ struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    fn new(axes: &'a [Axis], mut tap: usize, mut position: usize) -> Places<'a> {
+    fn new(axes: &'a [Axis], mut tap: usize) -> Places<'a> {
         let mut at: SmallVec<[_; 3]> = axes.iter().map(|axis| (axis, 0, 0)).collect();
-        for (axis, own, own_tap) in at.iter_mut().rev() {
-            (*own, position) = (position % axis.output.max(1), position / axis.output.max(1));
+        for (axis, _, own_tap) in at.iter_mut().rev() {
             (*own_tap, tap) = (tap % axis.kernel.max(1), tap / axis.kernel.max(1));
         }
         Places { at }
@@ -172,6 +253,44 @@ mod tests {
             }
             assert!((value - want).abs() < 1e-12, "{at}: {value} and not {want}");
         }
+    }
+
+    /// More places than are read together, in channels of two groups, on some threads.
+    #[test]
+    fn many_places() {
+        let axes = [axis(300, 290, 2, 1, 3, 0)];
+        let image: Vec<f32> = (0..4 * 300).map(|k| (k * k % 101) as f32).collect();
+        let offsets: Vec<f32> = (0..2 * 2 * 290).map(|k| ((k * 29 % 17) as f32 - 8.0) / 4.0).collect();
+        let mask: Vec<f32> = (0..2 * 2 * 290).map(|k| (k % 3) as f32).collect();
+        let want = |at: usize| {
+            let (channel, tap, position) = (at / 580, at / 290 % 2, at % 290);
+            let row = (channel / 2 * 2 + tap) * 290 + position;
+            let place = (position + 3 * tap) as f32 + offsets[row];
+            let (low, part) = (place.floor(), place - place.floor());
+            let read = |place: f32| {
+                if (0.0..300.0).contains(&place) { image[channel * 300 + place as usize] } else { 0.0 }
+            };
+            (read(low) * (1.0 - part) + read(low + 1.0) * part) * mask[row]
+        };
+        let deformed = Deformed { axes: &axes, image: &image, channels: 2, offsets: &offsets, mask: Some(&mask) };
+        for threads in [1, 3] {
+            crate::testing::on_threads(threads, || {
+                let mut columns = vec![f32::NAN; 4 * 580];
+                deformed.sample(&mut columns, Resources { threads, stop: None }).unwrap();
+                assert!(columns.iter().enumerate().all(|(at, got)| *got == want(at)));
+            });
+        }
+    }
+
+    /// In the middle of more axes than are kept at a time.
+    #[test]
+    fn many_axes() {
+        let (axes, image) = ([axis(2, 1, 1, 1, 1, 0); 9], (0..512u16).map(f32::from).collect::<Vec<_>>());
+        let mut columns = [f32::NAN];
+        Deformed { axes: &axes, image: &image, channels: 1, offsets: &[0.5; 9], mask: None }
+            .sample(&mut columns, ONE)
+            .unwrap();
+        assert_eq!(columns, [255.5]);
     }
 
     #[test]

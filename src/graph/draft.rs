@@ -4,6 +4,7 @@ use super::faults::Faults;
 use super::feeds::{ValueInfo, check_default};
 use super::names::Names;
 use super::scope::Scope;
+use super::watch::Wide;
 use crate::error::{Error, Result, quote};
 use crate::limits::Budget;
 use crate::operator::{BodyFacts, Label, Made, Note, Resolved};
@@ -103,6 +104,8 @@ pub(crate) struct DraftNode {
     pub(super) note: Option<Note>,
     /// The types of the outputs, if they follow from the inputs.
     pub(super) known: SmallVec<[Option<ValueType>; 1]>,
+    /// How a watch sees it, if it computes in float32 in the place of 16 bits.
+    pub(super) wide: Option<Wide>,
 }
 
 impl DraftNode {
@@ -113,8 +116,8 @@ impl DraftNode {
         inputs: Ids,
         outputs: Ids,
     ) -> DraftNode {
-        let (operator, bodies, open, note, known) = Default::default();
-        DraftNode { place, resolved, attributes, inputs, outputs, operator, bodies, open, note, known }
+        let (operator, bodies, open, note, known, wide) = Default::default();
+        DraftNode { place, resolved, attributes, inputs, outputs, operator, bodies, open, note, known, wide }
     }
 
     /// The name of its operator, if the standard's implementation of the default domain runs it.

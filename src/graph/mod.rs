@@ -28,6 +28,7 @@ pub(crate) use names::Names;
 pub(crate) use run::Slots;
 pub use scope::Scope;
 pub(crate) use watch::Watching;
+use watch::Wide;
 pub use watch::{NodeInfo, Watch};
 
 use crate::error::Result;
@@ -73,6 +74,7 @@ struct Node {
     release: SmallVec<[u32; 2]>,
     /// The type of an input isn't known before a run: the run checks it.
     open: bool,
+    wide: Option<Wide>,
 }
 
 /// What a node runs.

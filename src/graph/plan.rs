@@ -151,7 +151,8 @@ impl Plan {
     }
 
     fn node(&mut self, node: DraftNode, at: usize, entries: &mut [Entry]) -> Option<Node> {
-        let DraftNode { place, resolved, inputs: ids, outputs: produced, operator, bodies, open, known, .. } = node;
+        let DraftNode { place, resolved, inputs: ids, outputs: produced, operator, bodies, open, known, wide, .. } =
+            node;
         let graphs: Vec<Graph> = bodies.iter().filter_map(|_| self.bodies.pop_front()).collect();
         let (resolved, operator) = (resolved?, operator?);
         let captured: SmallVec<[Id; 2]> = bodies.iter().flat_map(|body| &body.captured).copied().collect();
@@ -237,7 +238,7 @@ impl Plan {
             scopes = Vec::new();
         }
         let scopes = scopes.into_boxed_slice();
-        Some(Node { place, resolved, operator, inputs, outputs, scopes, wanted, release, open })
+        Some(Node { place, resolved, operator, inputs, outputs, scopes, wanted, release, open, wide })
     }
 }
 

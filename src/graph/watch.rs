@@ -1,9 +1,13 @@
 //! Watching a run node by node.
 
 use super::{Graph, Node, NodeOutput, Runs, Scope};
+use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Sources, Values};
+use crate::operator::{Label, Sources, Values};
+use crate::tensor::Tensor;
 use crate::value::Value;
+use kernels::half::Half;
+use std::sync::Arc;
 
 /// A node of a model: [`Model::nodes`](crate::Model::nodes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +66,8 @@ pub trait Watch {
     /// By default its nodes run one after the other, each watched.
     ///
     /// Watched as one, nodes give values in the form that they are stored in: images between convolutions may be in blocks
-    /// of channels, `[N, C / 16, H, W, 16]` in the place of `[N, C, H, W]`, with 128 added to each int8, modulo 256. Otherwise
-    /// all values are as the model says.
+    /// of channels, `[N, C / 16, H, W, 16]` in the place of `[N, C, H, W]`, with 128 added to each int8, modulo 256, and numbers
+    /// of float16 and bfloat16 may be in float32. Otherwise all values are as the model says.
     fn whole(&self) -> bool {
         false
     }
@@ -96,6 +100,30 @@ pub trait Watch {
 /// The watch of a run, if there is one.
 pub(crate) type Watching<'w> = Option<&'w mut dyn Watch>;
 
+/// How a watch sees a node that computes in float32 in the place of 16 bits: with the values of the model.
+#[derive(Debug)]
+pub(super) struct Wide {
+    pub(super) half: Half,
+    /// The node of the model that it starts, and that it ends; the same unless there is rounding between.
+    pub(super) starts: bool,
+    pub(super) ends: Option<Arc<Label>>,
+    /// Inputs that are what the model says: those from this one on.
+    pub(super) own_from: usize,
+}
+
+impl Wide {
+    /// The number of 16 bits in their own type.
+    fn narrowed(&self, value: &Value) -> Result<Option<Value>> {
+        let Some(numbers) = value.tensor().ok().filter(|tensor| tensor.dtype() == DType::Float) else {
+            return Ok(None);
+        };
+        let mut narrow = vec![0u16; numbers.len()];
+        self.half.narrow(numbers.as_slice()?, &mut narrow);
+        let dtype = if self.half == Half::F16 { DType::Float16 } else { DType::Bfloat16 };
+        Ok(Some(Tensor::from_words(dtype, numbers.shape(), narrow).into()))
+    }
+}
+
 impl Node {
     pub(super) fn info(&self) -> NodeInfo<'_> {
         let place = &self.place;
@@ -123,6 +151,18 @@ impl Node {
     #[cold]
     pub(super) fn starts(&self, sources: &Sources<'_>, watch: &mut dyn Watch) -> Result<()> {
         let inputs: Vec<Option<&Value>> = self.inputs.iter().map(|input| sources.get((*input)?)).collect();
+        let Some(wide) = self.wide.as_ref().filter(|_| !watch.whole()) else {
+            return watch.starts(self.info(), &inputs);
+        };
+        if !wide.starts {
+            return Ok(());
+        }
+        let narrow = |(k, value): (usize, &Option<&Value>)| match value {
+            Some(value) if k < wide.own_from => wide.narrowed(value),
+            _ => Ok(None),
+        };
+        let narrow = inputs.iter().enumerate().map(narrow).collect::<Result<Vec<_>>>()?;
+        let inputs: Vec<_> = narrow.iter().zip(inputs).map(|(narrow, own)| narrow.as_ref().or(own)).collect();
         watch.starts(self.info(), &inputs)
     }
 
@@ -137,7 +177,14 @@ impl Node {
         let outputs = self.outputs.iter().zip(values.iter()).filter(|(output, _)| named(output));
         let outputs: Vec<(&str, &Value)> =
             outputs.filter_map(|(output, value)| Some((&*output.name, value?))).collect();
-        watch.ends(self.info(), &outputs)
+        let Some(wide) = self.wide.as_ref().filter(|_| !watch.whole()) else {
+            return watch.ends(self.info(), &outputs);
+        };
+        let Some(Label { name, domain, version }) = wide.ends.as_deref() else { return Ok(()) };
+        let narrow = outputs.iter().map(|(_, value)| wide.narrowed(value)).collect::<Result<Vec<_>>>()?;
+        let outputs: Vec<_> =
+            outputs.iter().zip(&narrow).map(|((name, own), narrow)| (*name, narrow.as_ref().unwrap_or(own))).collect();
+        watch.ends(NodeInfo { operator: name, domain, version: version.unwrap_or(0), ..self.info() }, &outputs)
     }
 }
 

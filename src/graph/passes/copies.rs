@@ -90,12 +90,12 @@ pub(super) fn copy_with(
     Some((copied, Entry { name, scope, by, fact, declared: entry.declared.clone(), declared_dims: None }))
 }
 
-/// A value beside another one, which is called by its name and by what it is.
+/// A value beside another one, which is called by its name and by what it is, if that isn't empty.
 pub(super) fn beside(id: Id, what: &str, fact: Fact, draft: &mut Draft, context: &PassContext<'_>) -> Result<Id> {
     let found = draft.entries.get(id.at()).map(|entry| (&*entry.name, entry.scope, entry.by));
     let (name, scope, by) = found.unwrap_or(("", 0, By::Nothing));
-    let name = format!("{name} ({what})").into();
-    let id = new_entry(&mut draft.entries, name, scope, context.loading.budget)?;
+    let name = if what.is_empty() { name.to_string() } else { format!("{name} ({what})") };
+    let id = new_entry(&mut draft.entries, name.into(), scope, context.loading.budget)?;
     if let Some(entry) = draft.entries.get_mut(id.at()) {
         (entry.by, entry.fact) = (by, fact);
     }

@@ -7,10 +7,12 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::NODE_BYTES;
 use crate::graph::draft::{Draft, DraftNode, Id, NodePlace};
+use crate::graph::watch::Wide;
 use crate::operator::{Attribute, Label, Made, Rounded};
 use crate::tensor::Tensor;
 use crate::value::Fact;
 use bytemuck::cast_slice;
+use kernels::half::Half;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -139,6 +141,11 @@ pub(super) fn halves(draft: &mut Draft, context: &PassContext<'_>) -> Result<()>
     Ok(())
 }
 
+/// A node that the model doesn't have.
+fn hidden(half: Half) -> Wide {
+    Wide { half, starts: false, ends: None, own_from: usize::MAX }
+}
+
 /// A draft of which some nodes compute in float32.
 struct Widening<'a, 'b> {
     draft: &'a mut Draft,
@@ -163,13 +170,16 @@ impl Widening<'_, '_> {
         }
         for output in outputs.iter_mut().flatten() {
             let own = *output;
-            *output = self.value(own, "float32")?;
+            *output = self.value(own)?;
             self.wide.insert(own, *output);
             let wide = *output;
             if gives == Gives::Sums {
-                *output = self.value(own, "sums")?;
+                *output = self.value(own)?;
                 let rounded = Made::Rowwise(Arc::new(Rounded { of: None, to }));
                 self.convert([*output, wide], DType::Float, at + 1, &place, Some(rounded))?;
+                if let Some((_, node)) = self.new.last_mut() {
+                    node.wide = Some(Wide { ends: Some(place.operator.clone()), ..hidden(to) });
+                }
             }
             if self.narrow.contains(&own) {
                 self.convert([wide, own], half, at + 1, &place, None)?;
@@ -184,6 +194,10 @@ impl Widening<'_, '_> {
             _ => None,
         };
         node.operator = own.or(node.operator.take());
+        let ends = (gives != Gives::Sums).then(|| place.operator.clone());
+        // Of Resize, what isn't the image.
+        let own_from = if node.standard() == Some("Resize") { 1 } else { usize::MAX };
+        node.wide = Some(Wide { half: to, starts: true, ends, own_from });
         (node.inputs, node.outputs) = (inputs, outputs);
         node.known.iter_mut().for_each(|known| *known = Some(DType::Float.into()));
         Ok(())
@@ -194,7 +208,7 @@ impl Widening<'_, '_> {
         if let Some(wide) = self.wide.get(&id) {
             return Ok(*wide);
         }
-        let wide = self.value(id, "float32")?;
+        let wide = self.value(id)?;
         match constant(id, self.draft) {
             Some(tensor) => {
                 let mut numbers = vec![0f32; tensor.len()];
@@ -212,10 +226,10 @@ impl Widening<'_, '_> {
         Ok(wide)
     }
 
-    /// A value of float32 that goes with another one.
-    fn value(&mut self, id: Id, what: &str) -> Result<Id> {
+    /// A value of float32 that goes with another one, and has its name.
+    fn value(&mut self, id: Id) -> Result<Id> {
         let dims = fact(id, self.draft).and_then(Fact::dims).map(Into::into);
-        beside(id, what, Fact::of(Some(DType::Float.into()), dims), self.draft, self.context)
+        beside(id, "", Fact::of(Some(DType::Float.into()), dims), self.draft, self.context)
     }
 
     /// A node that makes one value of another, before the one at a place: Cast, or an operator like it.
@@ -239,6 +253,7 @@ impl Widening<'_, '_> {
         let [inputs, outputs] = [from, to].map(|id| [Some(id)].into_iter().collect());
         let mut node = DraftNode::new(place, Some(resolved), attributes, inputs, outputs);
         (node.operator, node.known) = (Some(made), [Some(dtype.into())].into_iter().collect());
+        node.wide = Some(hidden(Half::F16));
         self.new.push((at, node));
         Ok(())
     }
@@ -248,9 +263,10 @@ impl Widening<'_, '_> {
 mod tests {
     use super::{ROUNDED, SAME};
     use crate::dtype::DType;
+    use crate::error::Result;
     use crate::graph::passes::testing::run;
     use crate::graph::testing::{Builder, load, load_within};
-    use crate::graph::{Draft, Graph};
+    use crate::graph::{Draft, Graph, NodeInfo, Watch};
     use crate::limits::Limits;
     use crate::operator::Attribute;
     use crate::ops::testing::tensor;
@@ -376,6 +392,44 @@ mod tests {
         match tensor.as_slice::<f16>() {
             Ok(numbers) => numbers.iter().map(|x| code(x.to_bits(), x.is_nan())).collect(),
             _ => tensor.as_slice::<bf16>().unwrap().iter().map(|x| code(x.to_bits(), x.is_nan())).collect(),
+        }
+    }
+
+    /// What a watch sees, in order.
+    #[derive(Debug, Default, PartialEq)]
+    struct Seen(Vec<(String, String, Vec<Value>)>);
+
+    impl Watch for Seen {
+        fn starts(&mut self, node: NodeInfo<'_>, inputs: &[Option<&Value>]) -> Result<()> {
+            let inputs = inputs.iter().filter_map(|input| input.cloned());
+            self.0.push((format!("{} starts", node.name), node.operator.to_string(), inputs.collect()));
+            Ok(())
+        }
+
+        fn ends(&mut self, node: NodeInfo<'_>, outputs: &[(&str, &Value)]) -> Result<()> {
+            let names: Vec<&str> = outputs.iter().map(|(name, _)| *name).collect();
+            let text = format!("{} gives {}", node.name, names.join(", "));
+            self.0.push((text, node.operator.to_string(), outputs.iter().map(|(_, value)| (*value).clone()).collect()));
+            Ok(())
+        }
+    }
+
+    /// As if all nodes computed in 16 bits.
+    #[test]
+    fn a_watch_sees_the_model() {
+        for dtype in HALVES {
+            let [got, want] = [true, false].map(|optimize| {
+                let (graph, mut seen) = (load(network(dtype), optimize).unwrap(), Seen::default());
+                run(&graph, &[of(dtype, &[1, 3, 13, 11], numbers(7))], Some(&mut seen));
+                // Nodes that run as parts of another one come with it.
+                seen.0.sort_by(|one, other| one.0.cmp(&other.0));
+                seen
+            });
+            assert_eq!(got.0.len(), want.0.len());
+            for (got, want) in got.0.iter().zip(&want.0) {
+                assert_eq!((&got.0, &got.1), (&want.0, &want.1));
+                assert!(got.2 == want.2, "{}", got.0);
+            }
         }
     }
 

@@ -125,7 +125,19 @@ struct DequantizeLinear {
 
 fn load_back(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let output = given_type(node, "output_dtype", Node::output_type)?;
+    if let (None, Some(scale)) = (output, node.input_type(1).and_then(ValueType::dtype)) {
+        check_output(scale)?;
+    }
     Ok(Box::new(DequantizeLinear { granularity: Granularity::of(node)?, output }))
+}
+
+/// Fails if the output can't have the type of the scale.
+fn check_output(scale: DType) -> Result<()> {
+    if scale.is_float() {
+        return Ok(());
+    }
+    let text = format!("\"x_scale\" has {scale}, which \"y\" can't have: output_dtype is needed");
+    Err(Error::model(text).attribute("output_dtype"))
 }
 
 impl Operator for DequantizeLinear {
@@ -135,10 +147,7 @@ impl Operator for DequantizeLinear {
         if x.dtype() == DType::Int32 {
             check_no_zeros(call)?;
         }
-        if !to.is_float() {
-            let text = format!("\"x_scale\" has {to}, which \"y\" can't have: output_dtype is needed");
-            return Err(Error::model(text).attribute("output_dtype"));
-        }
+        check_output(to)?;
         let mut rooms = Default::default();
         let scales = self.granularity.scales::<f32>(call, &mut rooms)?;
         let mut output = call.output_of(to, Shape::from_slice(x.shape()))?;
