@@ -182,8 +182,11 @@ def windows():
     case("MaxPool of three axes", floats(1, 16, 16, 28, 28), kernel_shape=[2] * 3, strides=[2] * 3)
     case("MaxPool with indices", image, kernel_shape=[2, 2], strides=[2, 2], outputs=2)
     case("GlobalAveragePool", floats(4, 256, 14, 14))
+    case("AveragePool of the image", floats(4, 512, 7, 7), kernel_shape=[7, 7])
     case("Conv 3 x 3", image, constants=[floats(64, 64, 3, 3), floats(64)], **same)
     case("Conv 1 x 1", image, constants=[floats(256, 64, 1, 1)])
+    half = [floats(*shape).astype(np.float16) for shape in ((1, 64, 56, 56), (64, 64, 3, 3), (64,))]
+    case("Conv 3 x 3 of float16", half[0], constants=half[1:], **same)
     case("Conv of each channel", image, constants=[floats(64, 1, 3, 3)], group=64, **same)
     case("Conv of groups", image, constants=[floats(64, 16, 3, 3)], group=4, **same)
     case("Conv 7 x 7", floats(1, 3, 224, 224), constants=[floats(64, 3, 7, 7)], pads=[3] * 4, strides=[2, 2])
@@ -193,6 +196,7 @@ def windows():
     case("ConvTranspose 2 x 2", small, constants=[floats(64, 32, 2, 2)], strides=[2, 2])
     case("ConvTranspose 4 x 4", small, constants=[floats(64, 32, 4, 4)], strides=[2, 2], **same)
     case("ConvTranspose of each channel", small, constants=[floats(64, 1, 4, 4)], strides=[2, 2], group=64, **same)
+    case("DeformConv", floats(1, 64, 28, 28), floats(64, 64, 3, 3), floats(1, 18, 28, 28), kernel_shape=[3, 3], **same)
     case("Col2Im", floats(1, 144, 3136), constants=[numbers(56, 56), numbers(3, 3)], **same)
 
 

@@ -37,6 +37,8 @@ struct Maker<'a> {
     feeds: Vec<(String, Value)>,
     read: Vec<String>,
     names: usize,
+    /// The floats of nodes as exporters write them.
+    floating: DType,
     /// Outputs may be shared among threads.
     large: bool,
     /// A node may fail.
@@ -52,8 +54,21 @@ pub fn run(bytes: &[u8]) {
     let careless = source.once_in(6);
     let (known, nodes, inputs, initializers, feeds, read) = Default::default();
     let (names, large, failing, wrong) = (0, false, false, false);
-    let mut maker =
-        Maker { source, known, nodes, inputs, initializers, feeds, read, names, large, failing, careless, wrong };
+    let mut maker = Maker {
+        source,
+        known,
+        nodes,
+        inputs,
+        initializers,
+        feeds,
+        read,
+        names,
+        floating: Float,
+        large,
+        failing,
+        careless,
+        wrong,
+    };
     let proto = maker.model();
     let bytes = proto.encode_to_vec();
     let told = || told(&proto, &maker.known);

@@ -335,7 +335,12 @@ fn peak(draft: &Draft, graph: &GraphDetails) -> MemoryPlan {
         let mut place = None;
         for id in node.outputs.iter().flatten() {
             place = draft.entries.get(id.at()).map(|entry| entry.by);
-            let Some(bytes) = graph.values.get(id.at()).and_then(ValueDetails::bytes) else {
+            let bytes = match graph.values.get(id.at()) {
+                Some(value) => value.bytes(),
+                // A pass has made it.
+                None => draft.entries.get(id.at()).and_then(|entry| entry.fact.bytes()),
+            };
+            let Some(bytes) = bytes else {
                 memory.unknown += 1;
                 continue;
             };

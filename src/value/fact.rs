@@ -160,6 +160,12 @@ impl Fact {
         unknown.for_each(|dim| *dim = Formula::own(None).dim());
     }
 
+    /// The bytes of the tensor, if its type and its sizes are known.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        let (sizes, dtype) = (Dim::sizes(self.dims()?)?, self.value_type()?.dtype()?);
+        Some(sizes.iter().fold(dtype.size() as u64, |bytes, size| bytes.saturating_mul(*size as u64)))
+    }
+
     /// The shape, as far as it follows from names.
     pub(crate) fn certain_dims(&self) -> Option<Box<[Dim]>> {
         let certain = |dim: &Dim| match dim {

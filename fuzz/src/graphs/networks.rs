@@ -4,10 +4,11 @@ use super::{MOST, Maker, attribute, int};
 use crate::plain::{Num, Plain, common};
 use crate::proto::AttributeProto;
 use crate::proto::attribute_proto::AttributeType;
-use onnxref::DType::{self, Float, Int8, Uint8};
+use onnxref::DType::{self, Float, Float16, Int8, Uint8};
 
 impl Maker<'_> {
     pub(super) fn network(&mut self) {
+        self.floating = self.source.pick(&[Float, Float, Float16]);
         match self.source.below(8) {
             0..3 => self.convolution(),
             3 => self.pool(),
@@ -31,9 +32,9 @@ impl Maker<'_> {
         self.known.last().expect("what was added").0.clone()
     }
 
-    /// As [`Maker::with`], of float32 and without attributes.
+    /// As [`Maker::with`], of the floats of the network and without attributes.
     fn then(&mut self, op: &str, inputs: &[&str], shape: &[usize]) -> String {
-        self.with(op, inputs, vec![], Float, shape)
+        self.with(op, inputs, vec![], self.floating, shape)
     }
 
     /// `x * sigmoid(x)`
@@ -42,20 +43,20 @@ impl Maker<'_> {
         self.then("Mul", &[x, &gate], shape)
     }
 
-    /// Of float32, one number.
+    /// One number.
     fn number(&mut self, number: f32) -> String {
-        self.initializer(Plain::new(Float, &[], vec![Num::Float(number.into())]))
+        self.initializer(Plain::new(self.floating, &[], vec![Num::Float(number.into())]))
     }
 
-    /// Of float32, constant numbers.
+    /// Constant numbers.
     fn floats(&mut self, shape: &[usize]) -> String {
-        let numbers = self.numbers(Float, shape);
+        let numbers = self.numbers(self.floating, shape);
         self.initializer(numbers)
     }
 
     /// What is quantized and dequantized again, if integers stand between the nodes.
     fn quantized(&mut self, x: &str, shape: &[usize], integers: bool) -> String {
-        if !integers {
+        if !integers || self.floating != Float {
             return x.to_string();
         }
         let dtype = self.source.pick(&[Uint8, Int8]);
@@ -69,7 +70,7 @@ impl Maker<'_> {
 
     /// Constant weights, mostly dequantized if integers stand between the nodes; they may have a scale for each entry of an axis.
     fn weights(&mut self, shape: &[usize], axis: usize, integers: bool) -> String {
-        if !integers || self.source.once_in(6) {
+        if !integers || self.floating != Float || self.source.once_in(6) {
             return self.floats(shape);
         }
         let mut integers = self.numbers(Uint8, shape);
@@ -88,13 +89,13 @@ impl Maker<'_> {
             .iter()
             .rev()
             .take(3)
-            .find(|(_, x)| x.dtype == Float && (3..6).contains(&x.shape.len()) && !x.shape.contains(&0));
+            .find(|(_, x)| x.dtype == self.floating && (3..6).contains(&x.shape.len()) && !x.shape.contains(&0));
         if let Some(found) = found.cloned().filter(|_| !self.source.once_in(4)) {
             return found;
         }
         let channels = self.source.pick(&[1, 3, 16, 17, 32, 8]);
         let shape = [1 + self.source.below(2), channels, 1 + self.source.below(7), 1 + self.source.below(9)];
-        let x = self.numbers(Float, &shape);
+        let x = self.numbers(self.floating, &shape);
         (self.input(x.clone()), x)
     }
 
@@ -140,14 +141,14 @@ impl Maker<'_> {
             inputs.push(self.floats(&[filters]));
         }
         let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
-        let mut last = self.with("Conv", &inputs, attributes, Float, &shape);
+        let mut last = self.with("Conv", &inputs, attributes, self.floating, &shape);
         if self.source.once_in(4) {
             let of = [(); 4].map(|()| self.floats(&[filters]));
             let inputs = [&last, &of[0], &of[1], &of[2], &of[3]].map(String::as_str);
             last = self.then("BatchNormalization", &inputs, &shape);
         }
         if self.source.once_in(3) {
-            let other = self.partner(Float, &shape);
+            let other = self.partner(self.floating, &shape);
             if common(&other.1.shape, &shape).as_ref() == Some(&shape) {
                 last = self.then("Add", &[&last, &other.0], &shape);
             }
@@ -173,8 +174,8 @@ impl Maker<'_> {
         let shape = [&image.shape[..2], &sizes].concat();
         let ones = [&image.shape[..2], &vec![1; sizes.len()]].concat();
         let last = match self.source.below(4) {
-            0 | 1 => self.with("MaxPool", &[&x], attributes, Float, &shape),
-            2 => self.with("AveragePool", &[&x], attributes, Float, &shape),
+            0 | 1 => self.with("MaxPool", &[&x], attributes, self.floating, &shape),
+            2 => self.with("AveragePool", &[&x], attributes, self.floating, &shape),
             _ => self.then("GlobalAveragePool", &[&x], &ones),
         };
         let shape = self.plain(&last).shape;
@@ -183,7 +184,7 @@ impl Maker<'_> {
 
     /// `x * sigmoid(x)`, or Gelu by the error function.
     fn gate(&mut self) {
-        let (a, x) = self.operand(&[Float], 0..5);
+        let (a, x) = self.operand(&[self.floating], 0..5);
         let shape = x.shape;
         if self.source.once_in(2) {
             self.gated(&a, &shape);
@@ -199,7 +200,7 @@ impl Maker<'_> {
 
     /// LayerNormalization or RMSNormalization, decomposed.
     fn normalization(&mut self) {
-        let (a, x) = self.operand(&[Float], 1..5);
+        let (a, x) = self.operand(&[self.floating], 1..5);
         let (shape, last) = (x.shape.clone(), x.shape[x.shape.len() - 1]);
         if last == 0 {
             return;
@@ -228,14 +229,14 @@ impl Maker<'_> {
         let [queries, keys, size, columns] = [(); 4].map(|()| 1 + self.source.below(9));
         let of = |rows: usize, columns: usize| [&batch[..], &[rows, columns]].concat();
         let [q, k, v] = [of(queries, size), of(keys, size), of(keys, columns)].map(|shape| {
-            let x = self.numbers(Float, &shape);
+            let x = self.numbers(self.floating, &shape);
             self.input(x)
         });
         let mut perm: Vec<i64> = (0..batch.len() as i64 + 2).collect();
         let last = perm.len() - 1;
         perm.swap(last, last - 1);
         let perm = AttributeProto { ints: perm, ..attribute("perm", AttributeType::Ints) };
-        let turned = self.with("Transpose", &[&k], vec![perm], Float, &of(size, keys));
+        let turned = self.with("Transpose", &[&k], vec![perm], self.floating, &of(size, keys));
         let shape = of(queries, keys);
         let mut scores = self.then("MatMul", &[&q, &turned], &shape);
         let scale = self.number(0.3);
@@ -248,17 +249,17 @@ impl Maker<'_> {
             let from = self.source.below(shape.len());
             let dims: Vec<usize> =
                 shape[from..].iter().map(|dim| if self.source.once_in(4) { 1 } else { *dim }).collect();
-            let mask = self.numbers(Float, &dims);
+            let mask = self.numbers(self.floating, &dims);
             let mask = self.input(mask);
             scores = self.then("Add", &[&scores, &mask], &shape);
         }
-        let weights = self.with("Softmax", &[&scores], vec![int("axis", -1)], Float, &shape);
+        let weights = self.with("Softmax", &[&scores], vec![int("axis", -1)], self.floating, &shape);
         self.then("MatMul", &[&weights, &v], &of(queries, columns));
     }
 
     /// `f(a b + c)`, where `b` may be a vector and `c` a row of the output. Weights may be integers where `a` isn't.
     fn row_after_product(&mut self) {
-        let (a, x) = self.operand(&[Float], 1..5);
+        let (a, x) = self.operand(&[self.floating], 1..5);
         let integers = self.source.once_in(2);
         let (before, k) = (&x.shape[..x.shape.len() - 1], x.shape[x.shape.len() - 1]);
         let vector = self.source.once_in(3);
@@ -273,7 +274,7 @@ impl Maker<'_> {
         let mut last = self.then("MatMul", &[&a, &b], &shape);
         if let Some(columns) = shape.last().filter(|_| !self.source.once_in(4)) {
             let dims = if self.source.once_in(4) && shape.len() > 1 { vec![1, *columns] } else { vec![*columns] };
-            let row = self.numbers(Float, &dims);
+            let row = self.numbers(self.floating, &dims);
             let row = if self.source.once_in(2) { self.input(row) } else { self.initializer(row) };
             last = self.then("Add", &[&last, &row], &shape);
         }
