@@ -4,7 +4,7 @@
 use super::cpu::for_each_level;
 use super::functions::pow;
 use super::gemm::blocks::CHANNELS;
-use super::half::{self, Half};
+use super::half::Half;
 use super::lanes::Stored;
 use super::{Lookout, Resources, Stopped, parallel};
 
@@ -98,7 +98,7 @@ pub fn scale_blocks(
         let start = number * run + before / unit;
         let out = bytemuck::cast_slice_mut::<u8, f32>(out).as_chunks_mut().0;
         let data = data.get(start..start + out.len()).ok_or(Stopped::Misfit)?;
-        scale_places(data, [mean, factor, bias], half.is_some(), out);
+        scale_places(data, [mean, factor, bias], half, out);
         half.iter().for_each(|half| half.round(out.as_flattened_mut()));
         Ok(())
     })
@@ -106,7 +106,7 @@ pub fn scale_blocks(
 
 for_each_level! {
     fn scale_places<>(
-        data: &[[f32; CHANNELS]], numbers: [&[f64; CHANNELS]; 3], odd: bool, out: &mut [[f32; CHANNELS]]
+        data: &[[f32; CHANNELS]], numbers: [&[f64; CHANNELS]; 3], half: Option<Half>, out: &mut [[f32; CHANNELS]]
     ) -> () = scale_places_body;
 }
 
@@ -114,7 +114,7 @@ for_each_level! {
 fn scale_places_body(
     data: &[[f32; CHANNELS]],
     [mean, factor, bias]: [&[f64; CHANNELS]; 3],
-    odd: bool,
+    half: Option<Half>,
     out: &mut [[f32; CHANNELS]],
 ) {
     // Copies stay in registers.
@@ -125,7 +125,11 @@ fn scale_places_body(
         for (x, ((mean, factor), bias)) in numbers.iter_mut().zip(mean.iter().zip(&factor).zip(&bias)) {
             *x = (*x - mean) * factor + bias;
         }
-        *to = if odd { numbers.map(half::odd) } else { numbers.map(|x| x as f32) };
+        *to = match half {
+            None => numbers.map(|x| x as f32),
+            Some(Half::F16) => numbers.map(|x| Half::F16.odd(x)),
+            Some(Half::Bf16) => numbers.map(|x| Half::Bf16.odd(x)),
+        };
     }
 }
 
@@ -256,7 +260,7 @@ mod tests {
     use crate::gemm::blocks::{from_blocks, len_of, to_blocks};
     use crate::testing::{ASKED, assert_asks, at_each_level, on_threads};
     use crate::{Stop, Stopped};
-    use ::half::bf16;
+    use half::bf16;
 
     const ALONE: Resources<'_> = Resources { threads: 1, stop: None };
 

@@ -49,6 +49,15 @@ impl Half {
         }
     }
 
+    /// Rounds so that rounding to the type afterwards gives what rounding once would: as [`odd`], or faster.
+    #[inline(always)]
+    pub fn odd(self, number: f64) -> f32 {
+        match self {
+            Half::F16 => odd_within_range(number),
+            Half::Bf16 => odd(number),
+        }
+    }
+
     /// Rounds to the nearest of the type, ties to even.
     pub fn round(self, numbers: &mut [f32]) {
         #[cfg(target_arch = "x86_64")]
@@ -81,6 +90,15 @@ pub fn odd(number: f64) -> f32 {
     // The order of magnitudes is that of the bits: the one before infinity is the greatest number, which is odd.
     let toward_zero = nearest.to_bits() - u32::from(back.abs() > number.abs());
     f32::from_bits(toward_zero | u32::from(back != number))
+}
+
+/// As [`odd`] where f32 has as many digits as everywhere: it has not for the least numbers, nor are the greatest ones finite.
+#[inline(always)]
+fn odd_within_range(number: f64) -> f32 {
+    const BEYOND: u64 = (1 << 29) - 1;
+    let bits = number.to_bits();
+    // What f32 doesn't hold carries into its last bit.
+    f64::from_bits((bits & !BEYOND) | (((bits & BEYOND) + BEYOND) & (BEYOND + 1))) as f32
 }
 
 /// Elements that are widened before they are looked at: they stay in the nearest cache.
@@ -239,6 +257,30 @@ mod tests {
                 assert!(from.iter().zip(&wide).all(|(x, got)| got.to_bits() == quiet(*x).to_bits()), "{}", from.len());
             }
         });
+    }
+
+    /// Numbers between elements, and beyond them.
+    #[test]
+    fn what_is_odd_is_rounded_once() {
+        let all = (0..0x7c00u16).map(|code| f16::from_bits(code * if cfg!(miri) { 97 } else { 1 } % 0x7c00));
+        let (mut wide, mut want) = (Vec::new(), Vec::new());
+        for low in all {
+            let high = f16::from_bits(low.to_bits() + 1);
+            let even = if low.to_bits() % 2 == 0 { low } else { high };
+            let middle = (low.to_f64() + high.to_f64().min(65536.0)) / 2.0;
+            let around = [(low.to_f64(), low), (middle, even), (middle.next_up(), high), (middle.next_down(), low)];
+            for (number, nearest) in around {
+                wide.extend([number, -number]);
+                want.extend([nearest.to_f32(), -nearest.to_f32()]);
+            }
+        }
+        wide.extend([f64::INFINITY, 1e300, -1e-300, 1e-320, f64::NAN, f64::from_bits(0x7ff0_0000_0000_0001)]);
+        want.extend([f32::INFINITY, f32::INFINITY, -0.0, 0.0, f32::NAN, f32::NAN]);
+        let mut got: Vec<f32> = wide.iter().map(|number| Half::F16.odd(*number)).collect();
+        Half::F16.round(&mut got);
+        for (number, (got, want)) in wide.iter().zip(got.iter().zip(&want)) {
+            assert!(got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(), "{number:e}: {got}, not {want}");
+        }
     }
 
     /// All of the 65536 elements, and what is between them; each length up to some vectors.

@@ -49,11 +49,13 @@ macro_rules! by_type {
 }
 pub(super) use by_type;
 
-/// As [`by_type`] of `floats`, where float32 has the numbers of `half` if that is some.
+/// As [`by_type`] of `floats`, where float32 has the numbers of `half` if that is some: `$R` are elements that are read then, and
+/// `$S` those that are written.
 macro_rules! by_half {
-    ($half:expr, $dtype:expr, $S:ident as $T:ident => $run:expr) => {
+    ($half:expr, $dtype:expr, $R:ident to $S:ident as $T:ident => $run:expr) => {
         match ($half, $dtype) {
             (Some(half), crate::dtype::DType::Float) => {
+                type $R = f32;
                 type $T = f32;
                 match half {
                     kernels::half::Half::F16 => {
@@ -66,7 +68,10 @@ macro_rules! by_half {
                     }
                 }
             }
-            (_, dtype) => by_type!(floats, dtype, $S as $T => $run),
+            (_, dtype) => by_type!(floats, dtype, $S as $T => {
+                type $R = $S;
+                $run
+            }),
         }
     };
 }

@@ -6,7 +6,7 @@ use super::reductions::Extreme;
 use super::reductions::Order;
 use super::sums::{Exact, Factors, Pair, Scaled, Total, Whole, Wrapped};
 use crate::functions::Real;
-use crate::half::{Half, odd};
+use crate::half::Half;
 use crate::number::{Float, Int};
 use bytemuck::Pod;
 use half::{bf16, f16};
@@ -331,7 +331,7 @@ macro_rules! halves {
                 let mut numbers = [0f32; 64];
                 for (from, to) in from.chunks(numbers.len()).zip(to.chunks_mut(numbers.len())) {
                     let numbers = numbers.get_mut(..from.len()).unwrap_or(&mut []);
-                    numbers.iter_mut().zip(from).for_each(|(number, from)| *number = odd(*from));
+                    numbers.iter_mut().zip(from).for_each(|(number, from)| *number = $half.odd(*from));
                     Self::store(numbers, to);
                 }
             }
@@ -373,7 +373,7 @@ impl<const BRAIN: bool> Stored<f64> for Halved<BRAIN> {
     }
     #[inline(always)]
     fn store(from: &[f64], to: &mut [Self]) {
-        to.iter_mut().zip(from).for_each(|(to, from)| to.0 = odd(*from));
+        to.iter_mut().zip(from).for_each(|(to, from)| to.0 = Self::HALF.odd(*from));
         Self::HALF.round(bytemuck::cast_slice_mut(to));
     }
 }

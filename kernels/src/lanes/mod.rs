@@ -39,7 +39,7 @@ pub use normalize::{Moment, Normalize, normalize, normalize_scaled, statistics};
 pub use norms::{LpNormalize, Standardize};
 pub use places::{Hardmax, IndexOf};
 pub use rank::First;
-pub use reduce::{Reduction, ReductionOfAll, reduce};
+pub use reduce::{Reduction, ReductionOfAll, reduce, reduce_to};
 pub use reductions::{Extreme, L1, L2, LogSum, Mean, Norm, Order, Prod, Sum, SumSquare};
 pub use scans::Cumulate;
 pub use softmax::{LogSoftmax, LogSumExp, Softmax};

@@ -130,9 +130,21 @@ pub fn reduce<R: Reduction<T>, S: Stored<T> + Stored<T::Precise>, T: Number>(
     out: &mut [S],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
+    reduce_to::<R, S, S, T>(reduction, data, lanes, out, resources)
+}
+
+/// As [`reduce`], to elements of another type.
+#[inline]
+pub fn reduce_to<R: Reduction<T>, S: Stored<T>, O: Stored<T::Precise>, T: Number>(
+    reduction: &R,
+    data: &[S],
+    lanes: &Lanes,
+    out: &mut [O],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
     let fold = reduction.fold();
     let (reducer, out) = (Reducer { loops: &fold, ends: reduction }, bytemuck::cast_slice_mut(out));
-    reduce_by(&reducer, &fold, Elements::of(data), lanes, Storage::of::<S>(), out, resources)
+    reduce_by(&reducer, &fold, Elements::of(data), lanes, Storage::of::<O>(), out, resources)
 }
 
 /// The values of at most [`TOGETHER`] lanes of `len` elements, one behind the other.

@@ -182,7 +182,7 @@ impl Operator for BatchNormalization {
         let (means, variances) = if self.training { (own_means, own_variances) } else { (means, variances) };
         channels::divide_by_deviation(factors, variances, self.epsilon, &mut lookout)?;
         let run = if self.by_place { 1 } else { kernels::volume(1, x.shape().iter().skip(2)) };
-        by_half!(self.half, x.dtype(), S as _T => {
+        by_half!(self.half, x.dtype(), _R to S as _T => {
             let (from, to) = (cast_slice::<u8, S>(x.aligned_bytes()), cast_slice_mut(y.bytes_mut()));
             Ok(channels::scale(from, Channels { means, factors, biases, run }, to, call.resources())?)
         })?;

@@ -75,9 +75,9 @@ fn floats(
     y: &mut NewTensor,
 ) -> Result<()> {
     let x = call.tensor(0)?;
-    by_half!(half, x.dtype(), S as T => {
+    by_half!(half, x.dtype(), R to S as T => {
         let (from, to) = (cast_slice(x.aligned_bytes()), cast_slice_mut(y.bytes_mut()));
-        Ok(lanes::reduce::<_, S, T>(reduction, from, lanes, to, call.resources())?)
+        Ok(lanes::reduce_to::<_, R, S, T>(reduction, from, lanes, to, call.resources())?)
     })
 }
 

@@ -170,7 +170,7 @@ fn floats(
     y: &mut NewTensor,
 ) -> Result<()> {
     let x = call.tensor(0)?;
-    by_half!(half, x.dtype(), S as T => {
+    by_half!(half, x.dtype(), _R to S as T => {
         let (from, to) = (cast_slice(x.aligned_bytes()), cast_slice_mut(y.bytes_mut()));
         Ok(pool::pool::<_, S, T>(pool, from, pooling, to, &mut [], call.resources())?)
     })

@@ -205,14 +205,8 @@ macro_rules! compute {
 compute!(wrapping, exact);
 
 /// Means of numbers of 16 bits in float32.
-fn means<S: Stored<f32> + Stored<f64>>(
-    lanes: &Lanes,
-    _: DType,
-    data: &[u8],
-    out: &mut [u8],
-    resources: Resources<'_>,
-) -> Result<()> {
-    Ok(lanes::reduce::<_, S, f32>(&lanes::Mean, cast_slice(data), lanes, cast_slice_mut(out), resources)?)
+fn means<S: Stored<f64>>(lanes: &Lanes, _: DType, data: &[u8], out: &mut [u8], resources: Resources<'_>) -> Result<()> {
+    Ok(lanes::reduce_to::<_, f32, S, f32>(&lanes::Mean, cast_slice(data), lanes, cast_slice_mut(out), resources)?)
 }
 
 /// The greatest elements, or the least; those of bool are bytes.

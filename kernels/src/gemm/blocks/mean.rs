@@ -3,7 +3,7 @@
 use super::CHANNELS;
 use super::each::Planned;
 use crate::cpu::for_each_level;
-use crate::half::{self, Half};
+use crate::half::Half;
 use crate::lanes::Mean;
 use crate::pool::{Pool, Reduced};
 use crate::windows::Axis;
@@ -33,8 +33,7 @@ pub fn mean(
             let columns = columns.get(column..column + seen.count).ok_or(Stopped::Misfit)?;
             let [deep, down, across] = each.each.axes;
             let is_empty = deep.taps(slice).is_empty() || down.taps(first + row).is_empty();
-            let odd = half.is_some();
-            self::row(from, seen.offsets, (around, columns), (is_empty, across, column), odd, out);
+            self::row(from, seen.offsets, (around, columns), (is_empty, across, column), half, out);
             half.iter().for_each(|half| half.round(out));
         }
         Ok(())
@@ -43,7 +42,8 @@ pub fn mean(
 
 for_each_level! {
     fn row<>(
-        from: &[f32], offsets: &[u32], counts: (usize, &[usize]), empty: (bool, &Axis, usize), odd: bool, out: &mut [f32]
+        from: &[f32], offsets: &[u32], counts: (usize, &[usize]), empty: (bool, &Axis, usize), half: Option<Half>,
+        out: &mut [f32]
     ) -> () = row_body;
 }
 
@@ -53,7 +53,7 @@ fn row_body(
     offsets: &[u32],
     (around, columns): (usize, &[usize]),
     (is_empty, across, first): (bool, &Axis, usize),
-    odd: bool,
+    half: Option<Half>,
     out: &mut [f32],
 ) {
     let pool = Reduced(Mean);
@@ -70,7 +70,7 @@ fn row_body(
         let elements = if is_empty || across.taps(first + place).is_empty() { 0 } else { count };
         for (to, sum) in out.iter_mut().zip(sums) {
             let (mean, _) = Pool::<f32>::end(&pool, sum, elements, count);
-            *to = if odd { half::odd(mean) } else { mean as f32 };
+            *to = half.map_or(mean as f32, |half| half.odd(mean));
         }
     }
 }
