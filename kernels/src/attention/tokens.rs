@@ -84,10 +84,10 @@ fn causal_row_body(
         // The outputs whose tap is in the past.
         let missing = weights.len() - 1 - tap;
         let (early, late) = to.split_at_mut(missing.min(to.len()));
-        if let Some(past) = past.and_then(|past| past.get(tap..)) {
-            for (to, from) in early.iter_mut().zip(past) {
-                *to = weight.mul_add(*from, *to);
-            }
+        match past.map(|past| past.get(tap..).unwrap_or_default()) {
+            Some(past) => early.iter_mut().zip(past).for_each(|(to, from)| *to = weight.mul_add(*from, *to)),
+            // Infinity times 0 is no number.
+            None => early.iter_mut().for_each(|to| *to = weight.mul_add(0.0, *to)),
         }
         for (to, from) in late.iter_mut().zip(from) {
             *to = weight.mul_add(*from, *to);

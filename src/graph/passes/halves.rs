@@ -99,11 +99,12 @@ fn gives(node: &DraftNode, draft: &Draft) -> Option<(Gives, DType)> {
     (fits && node.outputs.iter().flatten().all(of)).then_some((gives, half))
 }
 
-/// Whether a Resize gives the nearest numbers.
+/// Whether a Resize gives the nearest numbers, and none of its own.
 fn is_nearest(node: &DraftNode) -> bool {
-    node.attributes
-        .iter()
-        .all(|(name, value)| name != "mode" || matches!(value, Attribute::String(mode) if **mode == *"nearest"))
+    node.attributes.iter().all(|(name, value)| match value {
+        Attribute::String(mode) if name == "mode" => **mode == *"nearest",
+        _ => name != "extrapolation_value",
+    })
 }
 
 /// Widens convolutions with constant filters, and what reads nothing but what is wide.

@@ -122,8 +122,23 @@ impl CausalConv {
 #[cfg(test)]
 mod tests {
     use crate::operator::Attribute;
-    use crate::ops::testing::{infer, run, tensor};
+    use crate::ops::testing::{infer, outputs, run, tensor};
     use half::f16;
+
+    /// Zeros before the input count as a past of zeros does.
+    #[test]
+    fn infinite_weights() {
+        let (x, w) = (tensor(&[1, 1, 3], [1f32, 2., 3.]), tensor(&[1, 1, 3], [f32::INFINITY, 1., 1.]));
+        let (bias, past) = (tensor(&[1], [0f32]), tensor(&[1, 1, 2], [0f32; 2]));
+        let [zeros, given] = [
+            outputs("CausalConvWithState", 27, [], [&x, &w]),
+            outputs("CausalConvWithState", 27, [], [&x, &w, &bias, &past]),
+        ];
+        for ran in [zeros, given] {
+            let numbers = ran[0].tensor().unwrap().as_slice::<f32>().unwrap();
+            assert!(matches!(*numbers, [a, b, f32::INFINITY] if a.is_nan() && b.is_nan()), "{numbers:?}");
+        }
+    }
 
     #[test]
     fn the_past_comes_first() {
