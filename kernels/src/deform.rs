@@ -99,7 +99,8 @@ impl<S: Summand<Sum = f64>> Deformed<'_, S> {
         let mut corners = SmallVec::<[(usize, f64); CORNERS]>::new();
         let mut parts = SmallVec::<[usize; CORNERS]>::new();
         for start in (0..positions).step_by(CORNERS / of_each) {
-            (corners.clear(), parts.clear());
+            corners.clear();
+            parts.clear();
             for at in start..positions.min(start + CORNERS / of_each) {
                 let from = corners.len();
                 corners_of(&ends(&places, at), self.axes, |corner| corners.push(corner), lookout)?;

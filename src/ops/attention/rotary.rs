@@ -51,7 +51,7 @@ impl Operator for RotaryEmbedding {
                 Some(start..start.checked_add(half)?)
             };
             let (Some(cos), Some(sin)) =
-                (row(&cos).and_then(|row| cos.get(row)), row(&sin).and_then(|row| sin.get(row)))
+                (row(cos).and_then(|row| cos.get(row)), row(sin).and_then(|row| sin.get(row)))
             else {
                 return Err(Stopped::Misfit);
             };
