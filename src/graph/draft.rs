@@ -105,7 +105,7 @@ pub(crate) struct DraftNode {
     /// The types of the outputs, if they follow from the inputs.
     pub(super) known: SmallVec<[Option<ValueType>; 1]>,
     /// How a watch sees it, if it computes in float32 in the place of 16 bits.
-    pub(super) wide: Option<Wide>,
+    pub(super) wide: Option<Box<Wide>>,
 }
 
 impl DraftNode {

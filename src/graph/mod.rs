@@ -74,7 +74,7 @@ struct Node {
     release: SmallVec<[u32; 2]>,
     /// The type of an input isn't known before a run: the run checks it.
     open: bool,
-    wide: Option<Wide>,
+    wide: Option<Box<Wide>>,
 }
 
 /// What a node runs.

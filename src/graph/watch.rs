@@ -151,7 +151,7 @@ impl Node {
     #[cold]
     pub(super) fn starts(&self, sources: &Sources<'_>, watch: &mut dyn Watch) -> Result<()> {
         let inputs: Vec<Option<&Value>> = self.inputs.iter().map(|input| sources.get((*input)?)).collect();
-        let Some(wide) = self.wide.as_ref().filter(|_| !watch.whole()) else {
+        let Some(wide) = self.wide.as_deref().filter(|_| !watch.whole()) else {
             return watch.starts(self.info(), &inputs);
         };
         if !wide.starts {
@@ -177,7 +177,7 @@ impl Node {
         let outputs = self.outputs.iter().zip(values.iter()).filter(|(output, _)| named(output));
         let outputs: Vec<(&str, &Value)> =
             outputs.filter_map(|(output, value)| Some((&*output.name, value?))).collect();
-        let Some(wide) = self.wide.as_ref().filter(|_| !watch.whole()) else {
+        let Some(wide) = self.wide.as_deref().filter(|_| !watch.whole()) else {
             return watch.ends(self.info(), &outputs);
         };
         let Some(Label { name, domain, version }) = wide.ends.as_deref() else { return Ok(()) };

@@ -109,6 +109,9 @@ fn is_nearest(node: &DraftNode) -> bool {
 
 /// Widens convolutions with constant filters, and what reads nothing but what is wide.
 pub(super) fn halves(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
+    if !draft.nodes.iter().any(|node| gives(node, draft).is_some_and(|(gives, _)| gives == Gives::Sums)) {
+        return Ok(());
+    }
     let is_constant = |id: &Id| constant(*id, draft).is_some();
     let (mut wide, mut found, mut bytes) = (HashSet::<Id>::new(), Vec::new(), 0);
     for node in &draft.nodes {
@@ -179,7 +182,7 @@ impl Widening<'_, '_> {
                 let rounded = Made::Rowwise(Arc::new(Rounded { of: None, to }));
                 self.convert([*output, wide], DType::Float, at + 1, &place, Some(rounded))?;
                 if let Some((_, node)) = self.new.last_mut() {
-                    node.wide = Some(Wide { ends: Some(place.operator.clone()), ..hidden(to) });
+                    node.wide = Some(Box::new(Wide { ends: Some(place.operator.clone()), ..hidden(to) }));
                 }
             }
             if self.narrow.contains(&own) {
@@ -198,7 +201,7 @@ impl Widening<'_, '_> {
         let ends = (gives != Gives::Sums).then(|| place.operator.clone());
         // Of Resize, what isn't the image.
         let own_from = if node.standard() == Some("Resize") { 1 } else { usize::MAX };
-        node.wide = Some(Wide { half: to, starts: true, ends, own_from });
+        node.wide = Some(Box::new(Wide { half: to, starts: true, ends, own_from }));
         (node.inputs, node.outputs) = (inputs, outputs);
         node.known.iter_mut().for_each(|known| *known = Some(DType::Float.into()));
         Ok(())
@@ -254,7 +257,7 @@ impl Widening<'_, '_> {
         let [inputs, outputs] = [from, to].map(|id| [Some(id)].into_iter().collect());
         let mut node = DraftNode::new(place, Some(resolved), attributes, inputs, outputs);
         (node.operator, node.known) = (Some(made), [Some(dtype.into())].into_iter().collect());
-        node.wide = Some(hidden(Half::F16));
+        node.wide = Some(Box::new(hidden(Half::F16)));
         self.new.push((at, node));
         Ok(())
     }

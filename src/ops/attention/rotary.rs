@@ -50,8 +50,7 @@ impl Operator for RotaryEmbedding {
                 let start = rows.of_token(token, cache.len() / half.max(1)).saturating_mul(half);
                 Some(start..start.checked_add(half)?)
             };
-            let (Some(cos), Some(sin)) =
-                (row(cos).and_then(|row| cos.get(row)), row(sin).and_then(|row| sin.get(row)))
+            let (Some(cos), Some(sin)) = (row(cos).and_then(|row| cos.get(row)), row(sin).and_then(|row| sin.get(row)))
             else {
                 return Err(Stopped::Misfit);
             };
