@@ -184,7 +184,9 @@ fn run(
     cancel: &Cancel,
 ) -> Result<Result<(Fed, Outputs), String>, Failure> {
     let mut why = None;
-    for (size, range) in TRIES {
+    // Without inputs that are open, each run would be the first one again.
+    let open = old.inputs().any(|info| !given.contains_key(&info.name));
+    for (size, range) in TRIES.into_iter().take(if open { TRIES.len() } else { 1 }) {
         let feeds = match feeds(old, after, old_name, (size, range), given) {
             Ok(feeds) => feeds,
             Err(why) => return Ok(Err(why)),
@@ -195,7 +197,11 @@ fn run(
             Err(error) if error.kind() == Kind::Cancelled => return Err(Failure::run(error)),
             Err(error) if is_of_input(&error, given) => return Err(Failure::usage(format!("-i: {error:#}"))),
             Err(error) => {
+                let exceeded = error.kind() == Kind::Limit;
                 why.get_or_insert(error);
+                if exceeded {
+                    break;
+                }
             }
         }
     }

@@ -2,7 +2,6 @@
 
 use super::global::of_each;
 use super::sliding::How;
-use crate::operator::in_blocks;
 use crate::ops::prelude::*;
 use kernels::gemm::blocks::{self, Bytes, Each, Images, Kind, ROOM};
 use kernels::windows::Axis;
