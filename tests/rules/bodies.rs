@@ -272,6 +272,30 @@ fn inputs_that_the_node_does_not_give() {
 }
 
 /// `y` without the first axes, of size 1.
+/// A branch convolves an image of float16 of the graph around it by filters that are there.
+#[test]
+fn convolutions_of_16_bits_inside() {
+    let to = |dtype: DType| vec![int("to", dtype.code().into())];
+    let convolved = vec![node("Conv", &["h", "w"], &["s"], vec![]), node("Relu", &["s"], &["r"], vec![])];
+    let other = vec![node("Neg", &["h"], &["o"], vec![])];
+    let branches = vec![body("then_branch", &[], convolved, &["r"]), body("else_branch", &[], other, &["o"])];
+    let nodes = vec![
+        node("Cast", &["x"], &["h"], to(DType::Float16)),
+        node("If", &["c"], &["y"], branches),
+        node("Cast", &["y"], &["z"], to(DType::Float)),
+    ];
+    let mut model = model_of(17, nodes, &["z"]);
+    let filters = Tensor::from_elements(&[2, 1, 1], [2f32, -1.0].map(half::f16::from_f32).to_vec()).unwrap();
+    model.graph.as_mut().unwrap().initializer.push(initializer("w", &filters));
+    for optimize in [false, true] {
+        let model = load_with(Model::options().optimize(optimize), &model).unwrap();
+        let x = Tensor::from_elements(&[1, 1, 3], vec![1f32, -2.0, 3.0]).unwrap();
+        let ran = model.run(inputs! { "x" => x, "n" => Tensor::scalar(0i64), "c" => Tensor::scalar(true) }).unwrap();
+        let want = Tensor::from_elements(&[1, 2, 3], vec![2f32, 0.0, 6.0, 0.0, 2.0, 0.0]).unwrap();
+        assert_eq!(ran.get("z"), Some(&want.into()), "{optimize}");
+    }
+}
+
 fn squeezed(input: &str, count: i64) -> NodeProto {
     node("Squeeze", &[input], &["y"], vec![ints("axes", &(0..count).collect::<Vec<_>>())])
 }

@@ -94,6 +94,8 @@ pub(super) fn copy_with(
 pub(super) fn beside(id: Id, what: &str, fact: Fact, draft: &mut Draft, context: &PassContext<'_>) -> Result<Id> {
     let found = draft.entries.get(id.at()).map(|entry| (&*entry.name, entry.scope, entry.by));
     let (name, scope, by) = found.unwrap_or(("", 0, By::Nothing));
+    // It is no input, nor in the file.
+    let by = if let By::Node { .. } = by { by } else { By::Nothing };
     let name = if what.is_empty() { name.to_string() } else { format!("{name} ({what})") };
     let id = new_entry(&mut draft.entries, name.into(), scope, context.loading.budget)?;
     if let Some(entry) = draft.entries.get_mut(id.at()) {
