@@ -49,7 +49,8 @@ impl<'a> Dump<'a> {
         let wrong = |why: String| Failure::usage(format!("--dump {}: {why}", print::path(&folder.to_string_lossy())));
         let full = |e| Failure::run(bounded::error(&folder.join(INDEX).to_string_lossy(), e));
         let unmade = |e: io::Error| match e.kind() {
-            io::ErrorKind::AlreadyExists => wrong(format!("it has a dump already: {INDEX}")),
+            io::ErrorKind::AlreadyExists if folder.is_dir() => wrong(format!("it has a dump already: {INDEX}")),
+            io::ErrorKind::AlreadyExists => wrong("it is not a folder".to_string()),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => full(e),
             _ => wrong(e.to_string()),
         };

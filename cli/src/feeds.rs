@@ -16,13 +16,15 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Inputs")]
 pub(crate) struct Feeding {
-    /// An input by name or position: a file (.pb, .npy, .json, .png, .jpg), - for standard input, or JSON
+    /// An input by name or position: a file (.pb, .npy, .json, or a picture), - for standard input, or JSON
     ///
     /// JSON such as 3, '[1, -1]', '[[1.5, "NaN"]]', '["a"]' has the type that the model declares; complex numbers are
     /// pairs, [re, im]. A decimal is rounded to the nearest value of the type; integers, and decimals for floats of 8 bits
     /// and less, must be values that it holds exactly. Sequences are lists of values, optionals a value or null, maps
-    /// objects; what --json prints can be read too. A .pb file is a TensorProto, SequenceProto, OptionalProto or MapProto.
-    /// If the model has one input, NAME= may be omitted.
+    /// objects; a value as -o FILE.json writes it can be read too. A .pb file is a TensorProto, SequenceProto, OptionalProto
+    /// or MapProto. Pictures are .png, .jpg, .bmp, .webp, .tif, .jp2 and .ppm files: samples of 16 bits lose their low byte,
+    /// and transparency is dropped, but of a .png file for an input of 4 channels. If the model has one input, NAME= may be
+    /// omitted.
     #[arg(short, long, value_name = "NAME=VALUE", allow_negative_numbers = true)]
     input: Vec<String>,
 
@@ -88,8 +90,11 @@ impl Feeding {
             self.fill(&mut found)?;
         }
         let missing = model.inputs().filter(|info| !found.has(info) && !model.has_default(&info.name));
-        let missing: Vec<String> =
+        let mut missing: Vec<String> =
             missing.map(|info| format!("missing input {} ({})", quote(&info.name), declared(info))).collect();
+        if let Some(last) = missing.last_mut() {
+            last.push_str(": -i NAME=VALUE gives a value, --random random ones");
+        }
         found.faults.extend(missing);
         if !found.faults.is_empty() {
             return Err(Failure::usage(found.faults.join("; ")));
@@ -132,7 +137,8 @@ impl Feeding {
 
     /// Random values for the inputs that have none.
     fn fill(&self, found: &mut Found<'_>) -> Result<(), Failure> {
-        let (model, mut random) = (found.model, Random::new(self.seed));
+        let model = found.model;
+        let mut random = Random::within(model.limits(), self.seed);
         let mut sizes = Sizes::new(&self.set, model)?;
         for info in model.inputs() {
             if let Some(Value::Tensor(tensor)) = found.values.get(info.name.as_str()) {
@@ -385,9 +391,7 @@ fn open(model: &Model) -> Vec<(Option<String>, String)> {
 fn range<'t>(text: &'t str, model: &Model) -> Result<(&'t str, Range), Failure> {
     let wrong = |why: &str| Failure::usage(format!("--range {}: {why}", print::path(text)));
     let (name, bounds) = text.rsplit_once('=').unwrap_or(("", text));
-    let bounds = bounds.split_once("..").and_then(|(least, most)| Some((least.parse().ok()?, most.parse().ok()?)));
-    let bounds = bounds.filter(|(least, most): &Range| least <= most && least.is_finite() && most.is_finite());
-    let bounds = bounds.ok_or_else(|| wrong("expected LO..HI, such as 0..30521"))?;
+    let bounds = Range::parse(bounds).ok_or_else(|| wrong("expected LO..HI, such as 0..30521"))?;
     if !name.is_empty() && !model.inputs().any(|info| info.name == name) {
         let names: Vec<String> = model.inputs().map(|info| quote(&info.name)).collect();
         return Err(wrong(&format!("the model has no input {}; its inputs: {}", quote(name), names.join(", "))));

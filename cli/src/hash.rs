@@ -5,13 +5,15 @@ use crate::failure::{FAILED, Failure};
 use crate::feeds::Feeding;
 use crate::options::Running;
 use crate::print::{self, Stdout};
-use crate::{Global, json};
+use crate::repeat::RANDOM;
+use crate::{Global, json, watch};
 use clap::Args;
 use onnxref::{Cancel, Value, quote};
 use onnxref_view::plain;
+use onnxref_view::totals::label;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
@@ -20,7 +22,8 @@ use std::path::PathBuf;
 #[command(after_help = "\
 The hash is SHA-256 of the files that `onnxref run -o NAME=FILE.pb` writes, one after the other in
 the order of the model's outputs. Any NaN counts as the same one. It doesn't depend on the
-processor, the number of threads, or optimisation.
+processor, the number of threads, or optimisation. What draws random numbers without a seed has
+another hash in each run: a note says so.
 
 Example, from the root of the repository:
   CASE=onnx-test-data/gather/onnx-1.12.0/node/test_gather_2d_indices
@@ -55,8 +58,17 @@ pub(crate) fn print(arguments: &Arguments, global: &Global) -> Result<u8, Failur
     let model = arguments.running.load_as(&arguments.model, |options| options)?;
     let inputs = arguments.feeding.inputs(&model)?.into_iter().collect();
     let cancel = arguments.running.cancel();
-    let outputs = model.run_with(inputs, &cancel).map_err(Failure::run)?;
+    let mut drawn = HashMap::new();
+    let outputs = watch::run(&model, inputs, &cancel, true, |node, _, _| {
+        if node.domain.is_empty() && RANDOM.contains(&node.operator) {
+            let order = drawn.len();
+            drawn.entry(place(node.index, node.name, (node.operator, node.version), node.function)).or_insert(order);
+        }
+        Ok(())
+    });
+    let outputs = outputs.map_err(Failure::run)?;
     outputs.notes().iter().for_each(|text| print::note(text));
+    arguments.note_random(drawn)?;
     let (mut whole, mut each) = (Sha256::new(), BTreeMap::new());
     for (name, value) in outputs.iter() {
         let mut own = Sha256::new();
@@ -80,6 +92,31 @@ pub(crate) fn print(arguments: &Arguments, global: &Global) -> Result<u8, Failur
         }
         _ => Ok(0),
     }
+}
+
+impl Arguments {
+    /// Prints a note if a node without a seed drew random numbers. `drawn` are the nodes that drew some, with their order.
+    fn note_random(&self, mut drawn: HashMap<String, usize>) -> Result<(), Failure> {
+        if drawn.is_empty() {
+            return Ok(());
+        }
+        let found = self.running.loading.inspect_as(&self.model, |options| options)?;
+        for node in found.graph.all_nodes().filter(|node| node.attributes.iter().any(|(name, _)| name == "seed")) {
+            let operator = (node.operator.as_str(), node.version.unwrap_or(0));
+            drawn.remove(&place(node.index, &node.name, operator, node.function.as_deref()));
+        }
+        if let Some((place, _)) = drawn.into_iter().min_by_key(|(_, order)| *order) {
+            print::note(&format!("{place} draws random numbers without a seed: each run has another hash"));
+        }
+        Ok(())
+    }
+}
+
+/// What a note calls a node of the standard: `node "noise" (RandomNormal-22)`.
+fn place(index: usize, name: &str, (operator, version): (&str, i64), function: Option<&str>) -> String {
+    let name = if name.is_empty() { format!("#{index}") } else { quote(name) };
+    let around = function.map(|function| format!("{function}: ")).unwrap_or_default();
+    format!("{around}node {name} ({})", label("", operator, Some(version)))
 }
 
 #[derive(Serialize)]

@@ -17,7 +17,14 @@ const MAX_BYTES: usize = 1 << 31;
 #[derive(Debug, Default, Args)]
 pub(crate) struct Pictures {
     /// The order of the dimensions of a picture: NCHW or NHWC
-    #[arg(long, value_enum, default_value = "nchw", hide_possible_values = true, hide_short_help = true)]
+    #[arg(
+        long,
+        value_enum,
+        default_value = "nchw",
+        ignore_case = true,
+        hide_possible_values = true,
+        hide_short_help = true
+    )]
     layout: Layout,
 
     /// Subtract this from each channel of a picture
@@ -45,7 +52,7 @@ impl Pictures {
         let flags =
             [("--mean", !self.mean.is_empty()), ("--std", !self.std.is_empty()), ("--resize", self.resize.is_some())];
         let (flag, _) = flags.into_iter().find(|(_, given)| *given && !self.used.load(Ordering::Relaxed))?;
-        Some(format!("{flag} is for pictures, but no input is one: give a .png or .jpg file with -i"))
+        Some(format!("{flag} is for pictures, but no input is one: give a file such as .png or .jpg with -i"))
     }
 }
 
@@ -103,7 +110,12 @@ impl Axes {
     }
 }
 
-/// The tensor of a PNG or JPEG picture, for an input of this type and shape.
+/// Whether bytes are a picture that is read.
+pub(crate) fn opens(bytes: &[u8]) -> bool {
+    pictures::open(bytes, &mut Lookout::new(None)).is_ok()
+}
+
+/// The tensor of a picture, for an input of this type and shape.
 pub(crate) fn read(
     bytes: &[u8],
     pictures: &Pictures,

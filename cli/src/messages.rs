@@ -4,8 +4,7 @@ use crate::bounded::Unwritten;
 use crate::output;
 use crate::proto::tensor_shape_proto::{Dimension, dimension};
 use crate::proto::{
-    AttributeProto, GraphProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, attribute_proto,
-    tensor_proto, type_proto,
+    GraphProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, attribute_proto, type_proto,
 };
 use onnxref::bytes::Bytes;
 use onnxref::{DType, Tensor, Value, ValueType};
@@ -65,20 +64,6 @@ pub(crate) fn encoded(name: &str, value: &Value) -> Result<Bytes, Unwritten> {
 /// The subgraphs of a node.
 pub(crate) fn bodies(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
     node.attribute.iter().flat_map(|attribute| attribute.g.iter().map(|graph| &**graph).chain(&attribute.graphs))
-}
-
-/// Whether a tensor's elements are in another file.
-pub(crate) fn is_external(tensor: &TensorProto) -> bool {
-    tensor.data_location == Some(tensor_proto::DataLocation::External.into())
-}
-
-/// Whether elements of a node's attributes, or in its subgraphs, are in another file.
-pub(crate) fn has_external(node: &NodeProto) -> bool {
-    let in_attribute = |attribute: &AttributeProto| {
-        attribute.t.iter().map(|tensor| &**tensor).chain(&attribute.tensors).any(is_external)
-    };
-    let in_body = |body: &GraphProto| body.initializer.iter().any(is_external) || body.node.iter().any(has_external);
-    node.attribute.iter().any(in_attribute) || bodies(node).any(in_body)
 }
 
 /// The names that the subgraphs of a node read from around them, each once, in the order of their first use.

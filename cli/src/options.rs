@@ -135,6 +135,14 @@ impl Loading {
         }
         let options =
             Model::options().limits(limits).compatibility(|all| *all = compatibility).fast_math(self.fast_math);
+        for folder in &self.external_root {
+            let why = match std::fs::metadata(folder) {
+                Ok(found) if found.is_dir() => continue,
+                Ok(_) => "it is not a folder".to_string(),
+                Err(error) => error.to_string(),
+            };
+            return Err(wrong("--external-root", &print::path(&folder.to_string_lossy()), why));
+        }
         let options = self.external_root.iter().fold(options.hard_links(self.hard_links), LoadOptions::external_root);
         // SAFETY: the caller asked for it, and was told that nobody may change the files.
         #[allow(unsafe_code)]

@@ -12,11 +12,11 @@ use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
 /// The sizes that open dimensions get, and the range of numbers, one after the other until the model runs.
-const TRIES: [(usize, Option<Range>); 6] =
+const TRIES: [(usize, Option<(f64, f64)>); 6] =
     [(2, None), (1, None), (8, None), (32, None), (2, Some(POSITIVE)), (1, Some(POSITIVE))];
 
 /// Integers are 1 then.
-const POSITIVE: Range = (0.5, 1.0);
+const POSITIVE: (f64, f64) = (0.5, 1.0);
 
 /// What came of a proof.
 #[derive(Debug, Serialize)]
@@ -187,8 +187,10 @@ fn run(
     // Without inputs that are open, each run would be the first one again.
     let open = old.inputs().any(|info| !given.contains_key(&info.name));
     for (size, range) in TRIES.into_iter().take(if open { TRIES.len() } else { 1 }) {
-        let feeds = match feeds(old, after, old_name, (size, range), given) {
+        let feeds = match feeds(old, after, old_name, (size, range.map(Range::from)), given) {
             Ok(feeds) => feeds,
+            // Too large, but other sizes aren't.
+            Err(_) if why.is_some() => continue,
             Err(why) => return Ok(Err(why)),
         };
         let inputs = feeds.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
@@ -226,7 +228,7 @@ fn feeds(
     (open, range): (usize, Option<Range>),
     given: &Fed,
 ) -> Result<Fed, String> {
-    let mut random = Random::new(0);
+    let mut random = Random::within(old.limits(), 0);
     let mut symbols: HashMap<&str, usize> = HashMap::new();
     let shapes: HashMap<String, &[Part<Dimension>]> =
         new.graph.inputs.iter().filter_map(|info| Some((old_name(&info.name), info.dims()?))).collect();
@@ -331,7 +333,7 @@ fn other_sizes(
     if text.is_empty() {
         return Ok(None);
     }
-    let (mut random, mut inputs) = (Random::new(0), Inputs::new());
+    let (mut random, mut inputs) = (Random::within(new.limits(), 0), Inputs::new());
     for info in new.inputs() {
         let Some(known) = feeds.get(&old_name(&info.name)) else { continue };
         let (Some(dims), Ok(tensor)) = (&info.shape, known.tensor()) else {

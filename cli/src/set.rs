@@ -7,6 +7,7 @@ use crate::{Global, print};
 use clap::Args;
 use onnxref::document::{Document, Entry, Size};
 use onnxref::{Kind, quote};
+use onnxref_view::counted;
 use std::collections::{HashMap, HashSet};
 
 /// So many declarations that the change makes wrong are shown.
@@ -25,9 +26,11 @@ Example, from the root of the repository:
 pub(crate) struct Arguments {
     /// Set a symbol of shapes, or INPUT.AXIS: 4, batch or ?
     ///
-    /// A number fixes it, a name makes it a symbol, ? any size. A symbol is replaced in all shapes. If a dimension of an
-    /// input is set by its place, shapes that were declared for what nodes compute are dropped but for ranks of outputs and in
-    /// bodies, and those that follow are declared for the outputs; --shapes declares all.
+    /// A number fixes it, a name makes it a symbol, ? any size. A symbol is replaced in all shapes of the graph. In
+    /// bodies and functions it is too where that size follows, and becomes unknown elsewhere: it may stand for another
+    /// one there. If a dimension of an input is set by its place, shapes that were declared for what nodes compute are
+    /// dropped but for ranks of outputs and in bodies, and those that follow are declared for the outputs; --shapes
+    /// declares all.
     #[arg(long, value_name = "NAME=SIZE")]
     dim: Vec<String>,
 
@@ -59,7 +62,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with = "embed")]
     external: Option<String>,
 
-    /// Move initializers of at least so many bytes
+    /// Move initializers of at least so many bytes, and no strings
     #[arg(long, value_name = "BYTES", default_value_t = 1024, requires = "external", hide_short_help = true)]
     external_threshold: u64,
 
@@ -109,8 +112,14 @@ pub(crate) fn set(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     }
     let old_name = |name: &str| old_names.get(name).cloned().unwrap_or_else(|| name.to_string());
     let data = |document: &mut Document| {
-        let file = arguments.external.as_deref();
-        file.map(|file| document.externalize(file, arguments.external_threshold)).transpose()
+        let Some(file) = &arguments.external else { return Ok(None) };
+        let threshold = arguments.external_threshold.max(1);
+        let data = document.externalize(file, threshold)?;
+        if data.is_empty() {
+            let bytes = counted(usize::try_from(threshold).unwrap_or(usize::MAX), "byte");
+            print::note(&format!("--external: no initializer of numbers has at least {bytes}: none is moved"));
+        }
+        Ok(Some(data).filter(|data| !data.is_empty()))
     };
     editing.finish(&before, after, data, &old_name, global)
 }

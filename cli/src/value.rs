@@ -15,7 +15,7 @@ pub(crate) enum Format {
     /// NumPy's, for tensors.
     Npy,
     Json,
-    /// PNG or JPEG.
+    /// A picture, of any kind that is read.
     Image,
 }
 
@@ -27,7 +27,8 @@ impl Format {
             "pb" => Format::Pb,
             "npy" => Format::Npy,
             "json" => Format::Json,
-            "png" | "jpg" | "jpeg" => Format::Image,
+            "png" | "jpg" | "jpeg" | "bmp" | "webp" | "tif" | "tiff" => Format::Image,
+            "jp2" | "j2k" | "pbm" | "pgm" | "ppm" | "pnm" => Format::Image,
             _ => return None,
         })
     }
@@ -36,7 +37,7 @@ impl Format {
     fn found(bytes: &[u8]) -> Format {
         if bytes.starts_with(npy::MAGIC) {
             Format::Npy
-        } else if bytes.starts_with(b"\x89PNG") || bytes.starts_with(b"\xff\xd8\xff") {
+        } else if bytes.starts_with(b"\x89PNG") || bytes.starts_with(b"\xff\xd8\xff") || image::opens(bytes) {
             Format::Image
         } else if serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() {
             Format::Json
@@ -101,9 +102,15 @@ pub(crate) fn value(text: &str, wanted: Wanted<'_>) -> Result<Value, String> {
             match (json, Path::new(text).is_file()) {
                 (true, _) => why,
                 (_, true) => {
-                    format!("{}: the file's name must end with .pb, .npy, .json, .png or .jpg", print::path(text))
+                    format!(
+                        "{}: the file's name must end with .pb, .npy, .json, or as a picture's, such as .png",
+                        print::path(text)
+                    )
                 }
-                _ => format!("{} is neither a file (.pb, .npy, .json, .png, .jpg) nor JSON: {why}", quote(text)),
+                _ => format!(
+                    "{} is neither a file (.pb, .npy, .json, or a picture such as .png) nor JSON: {why}",
+                    quote(text)
+                ),
             }
         });
     };

@@ -11,7 +11,7 @@ use onnxref::{DType, Error, Kind};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyInt};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ impl Document {
         Document(Model::new(Graph::new(name), opset))
     }
 
-    /// Reads a file, by its path or its content: .onnx or the text form.
+    /// Reads a file, by its path or its content, .onnx or the text form; or an `onnx.ModelProto`.
     #[staticmethod]
     fn open(py: Python<'_>, model: Source) -> PyResult<Document> {
         let read = interrupt::awaited(py, move || match model {
@@ -207,7 +207,7 @@ impl Document {
         self.0.rename(old, new).map_err(|error| errors::raised(py, &error))
     }
 
-    /// Puts a size in the place of a symbol, in all shapes.
+    /// Puts a size in the place of a symbol, in all shapes; in those of bodies and functions where it follows.
     fn set_symbol(&mut self, py: Python<'_>, symbol: &str, size: Option<Dim>) -> PyResult<()> {
         self.0.set_symbol(symbol, &size.map_or(Size::Unknown, Size::from)).map_err(|error| errors::raised(py, &error))
     }
@@ -322,13 +322,24 @@ fn attribute(name: &str, value: &Bound<'_, PyAny>) -> PyResult<AttributeValue> {
     #[derive(FromPyObject)]
     enum Plain {
         Int(i64),
-        Float(f32),
+        Float(f64),
         Text(String),
         Bytes(PyBackedBytes),
         Ints(Vec<i64>),
-        Floats(Vec<f32>),
+        Floats(Vec<f64>),
         Texts(Vec<String>),
     }
+    // An integer beyond int64 would be taken for a float.
+    let rounded = |number: &Bound<'_, PyAny>, float: f64| {
+        let kind = if number.is_instance_of::<PyInt>() && number.extract::<i64>().is_err() {
+            "int64"
+        } else if float.is_finite() && !(float as f32).is_finite() {
+            "float32"
+        } else {
+            return Ok(float as f32);
+        };
+        Err(errors::input(value.py(), format!("attribute {name}: {number} is out of bounds for {kind}")))
+    };
     if value.hasattr("__array_interface__")? {
         return Ok(AttributeValue::Tensor(Box::new(Initializer::new("", &arrays::tensor(value, None)?).into())));
     }
@@ -337,11 +348,14 @@ fn attribute(name: &str, value: &Bound<'_, PyAny>) -> PyResult<AttributeValue> {
             Err(PyTypeError::new_err(format!("attribute {name}: an empty list has no type: give an array")))
         }
         Ok(Plain::Int(value)) => Ok(value.into()),
-        Ok(Plain::Float(value)) => Ok(value.into()),
+        Ok(Plain::Float(float)) => Ok(rounded(value, float)?.into()),
         Ok(Plain::Text(value)) => Ok(value.into()),
         Ok(Plain::Bytes(value)) => Ok(AttributeValue::String(Bytes::from_owner(value))),
         Ok(Plain::Ints(values)) => Ok(values.into()),
-        Ok(Plain::Floats(values)) => Ok(values.into()),
+        Ok(Plain::Floats(floats)) => {
+            let numbers = value.try_iter()?.zip(floats);
+            Ok(numbers.map(|(number, float)| rounded(&number?, float)).collect::<PyResult<Vec<f32>>>()?.into())
+        }
         Ok(Plain::Texts(values)) => Ok(AttributeValue::Strings(values.into_iter().map(Into::into).collect())),
         Err(_) => Err(PyTypeError::new_err(format!(
             "attribute {name}: a number, a text, a list of these, an array or a Document is needed"

@@ -3,16 +3,27 @@
 use onnxref::bytes::Bytes;
 use onnxref::inspect::Inspection;
 use onnxref::{Compatibility, Limits, LoadOptions, Model, Result};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// Where a model is. Bytes are shared with Python.
-#[derive(FromPyObject)]
 pub(crate) enum Source {
     Bytes(PyBackedBytes),
     Path(PathBuf),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Source {
+    type Error = PyErr;
+
+    fn extract(model: Borrowed<'a, 'py, PyAny>) -> PyResult<Source> {
+        let py = model.py();
+        // It knows what a model may be, and refuses the rest.
+        let source = py.import(intern!(py, "onnxref._session"))?.getattr(intern!(py, "source_of"))?.call1((model,))?;
+        source.extract().map(Source::Bytes).or_else(|_| source.extract().map(Source::Path))
+    }
 }
 
 /// The options of `InferenceSession` that the library knows.

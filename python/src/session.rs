@@ -46,6 +46,11 @@ impl Session {
         self.0.ir_version()
     }
 
+    /// The name of the graph, and what its author says about it.
+    fn graph(&self) -> (String, String) {
+        (self.0.graph_name().to_string(), self.0.graph_description().to_string())
+    }
+
     fn opsets(&self) -> HashMap<String, i64> {
         self.0.opsets().iter().cloned().collect()
     }

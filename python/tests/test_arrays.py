@@ -211,7 +211,18 @@ def test_numbers_of_python() -> None:
     assert returned([16777217.0], TensorProto.FLOAT).tolist() == [16777216.0]
     assert returned([0.5, float("nan")], TensorProto.FLOAT8E4M3FN).astype(np.float32)[0] == 0.5
     assert returned([-8, 7], TensorProto.INT4).tolist() == [-8, 7]
+    # NumPy rounds these to floats, or has them as objects.
+    assert returned([[2**64 - 1], [0]], TensorProto.UINT64).tolist() == [[2**64 - 1], [0]]
+    assert returned([True, 2**63], TensorProto.UINT64).tolist() == [1, 2**63]
+    assert returned([ml_dtypes.bfloat16(1.5)] * 2, TensorProto.BFLOAT16).tolist() == [1.5, 1.5]
     for value, kind, text in [
+        ([2**64 - 1, -1], TensorProto.UINT64, "-1 is out of bounds for uint64"),
+        ([2**64 - 1, 0], TensorProto.INT64, "18446744073709551615 is out of bounds for int64"),
+        ([2**64 - 1, 0], TensorProto.INT4, "18446744073709551615 is out of bounds for int4"),
+        ([2**64 - 1, 0.5], TensorProto.UINT64, "numbers of the kind float64 can't be fed as uint64"),
+        ([2**70, 1j], TensorProto.FLOAT, "numbers of the kind complex128 can't be fed as float32"),
+        ([1, None], TensorProto.FLOAT, "a NoneType can't be fed as float32: expected a number"),
+        ([ml_dtypes.bfloat16(1)], TensorProto.FLOAT, "has element type bfloat16, but the model expects float32"),
         ([1.5], TensorProto.INT64, "numbers of the kind float64 can't be fed as int64"),
         ([1], TensorProto.BOOL, "numbers of the kind int64 can't be fed as bool"),
         ([1j], TensorProto.FLOAT, "numbers of the kind complex128 can't be fed as float32"),
@@ -243,6 +254,19 @@ def test_nothing_is_narrowed() -> None:
         returned(np.array([0, 2], dtype=np.uint8).view(bool), TensorProto.BOOL)
     with pytest.raises(InputError, match=r"an array of datetime64\[D\] can't be fed"):
         returned(np.array(["2020-01-01"], dtype="M8[D]"), TensorProto.INT64)
+
+
+def test_objects_are_not_converted() -> None:
+    """As pandas has mixed columns."""
+    for value in ([1.5, 2], [1, None], []):
+        text = 'input "x": an array of objects can\'t be fed as float32: .astype("float32") converts it'
+        with pytest.raises(InputError) as raised:
+            returned(np.array(value, object), TensorProto.FLOAT)
+        assert str(raised.value) == text
+    with pytest.raises(InputError, match=r"fed as bfloat16: \.astype\(ml_dtypes\.bfloat16\) converts it$"):
+        returned(np.array([1], object), TensorProto.BFLOAT16)
+    with pytest.raises(InputError, match="has element type string, but the model expects float32"):
+        returned(np.array(["a"], object), TensorProto.FLOAT)
 
 
 def test_strings() -> None:

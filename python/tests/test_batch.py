@@ -78,6 +78,27 @@ def test_errors_name_the_row(table: Path) -> None:
         Predictor(table, inputs={"key": "ids"})
 
 
+def test_errors_of_columns_name_no_row(table: Path) -> None:
+    predict = Predictor(table, keep="name")
+    names = np.array(["a", "b"])
+    for ids, text in [
+        (np.array([1.0, 2.0]), 'input "ids" has element type float64, but the model expects int64'),
+        (np.array([1, 2], object), 'input "ids": an array of objects can\'t be fed as int64: .astype("int64") converts it'),
+        (np.array([[1], [2]]), 'input "ids" has shape [2, 1] of rank 2, but the model expects rank 1'),
+    ]:
+        with pytest.raises(InputError) as raised:
+            predict({"ids": ids, "name": names})
+        assert (str(raised.value), raised.value.row) == (text, None)
+    with pytest.raises(InputError, match="^there is no column 'name': the columns are ids$"):
+        predict({"ids": np.array([1])})
+    with pytest.raises(InputError, match="^the model has no output 'q': it has y, z$"):
+        Predictor(table, outputs={"row": "q"})
+    # A value inside the graph is one too.
+    inner = [helper.make_node("Neg", ["x"], ["inner"]), helper.make_node("Abs", ["inner"], ["y"])]
+    predict = Predictor(_model(table, inner, [("x", 7, ["N"])], [("y", 7, ["N"])]), outputs={"row": "inner"})
+    assert predict({"x": np.array([3])})["row"].tolist() == [-3]
+
+
 def test_columns_of_lists(tmp_path: Path) -> None:
     path = tmp_path / "sum.onnx"
     axes = numpy_helper.from_array(np.array([1]), "axes")

@@ -54,6 +54,17 @@ def test_bodies_and_attributes() -> None:
     assert session.run(None, {"up": np.array(False)})[0].tolist() == [3, 4]
     with pytest.raises(TypeError, match="attribute axes: an empty list has no type: give an array"):
         document.add_node("Squeeze", ["y"], ["z"], {"axes": []})
+    for value, text in [
+        (2**63, "9223372036854775808 is out of bounds for int64"),
+        ([1, -(2**63) - 1], "-9223372036854775809 is out of bounds for int64"),
+        (1e300, "1e+300 is out of bounds for float32"),
+        ([0.5, -1e39], "-1e+39 is out of bounds for float32"),
+    ]:
+        with pytest.raises(onnxref.InputError) as raised:
+            document.add_node("Cast", ["y"], ["z"], {"to": value})
+        assert str(raised.value) == f"attribute to: {text}"
+    document.add_node("Gemm", ["y", "y"], ["z"], {"alpha": 0.1, "beta": float("inf"), "most": 2**63 - 1, "list": [1, 0.5]})
+    assert "alpha: float = 0.1" in document.to_text() and "most: int = 9223372036854775807" in document.to_text()
     with pytest.raises(onnxref.InputError, match='dtype="floaty": not an element type, such as float32'):
         document.add_input("x", "floaty")
 
@@ -67,6 +78,10 @@ def test_text_and_files(tmp_path: Path) -> None:
     again.save(tmp_path / "model.onnx")
     onnx.checker.check_model(onnx.load(tmp_path / "model.onnx"), full_check=True)
     assert onnxref.InferenceSession(tmp_path / "model.onnx").input_names[0] == "table"
+    assert onnxref.Document.open(onnx.load(MODEL)).to_text() == document.to_text()
+    assert onnxref.Document.open(memoryview(MODEL.read_bytes())).to_bytes() == document.to_bytes()
+    with pytest.raises(TypeError, match="a NoneType is not a model: expected a path, bytes or an onnx.ModelProto"):
+        onnxref.Document.open(None)  # type: ignore[arg-type]
     with pytest.raises(onnxref.LoadError, match="line 1, column 3: expected `\\(`, found the end"):
         onnxref.Document.parse("g ")
     with pytest.raises(onnxref.ModelNotFoundError):

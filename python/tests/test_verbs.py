@@ -65,6 +65,51 @@ def test_compare_of_types_that_archives_do_not_have() -> None:
         assert found["outputs"] == {"y": {"exact": True, "equal": True}}
 
 
+def test_inputs_of_compare() -> None:
+    """They may have any name, and are what `run` takes."""
+    for name in ("file", "allow_pickle", "a/b:0", "a%2Fb", "-%", "a=b", "x"):
+        same = model([helper.make_node("Identity", [name], ["y"])], [(name, 1, ["N"])], [("y", 1, ["N"])])
+        for value in ([1.5], np.array([1.5], ">f4"), (np.float32(1.5),)):
+            found = onnxref.compare(same, inputs={name: value})
+            assert found["outputs"] == {"y": {"exact": True, "equal": True}}
+    for value, text in [
+        ([2**24 + 1], 'input "x": 16777217 is not exact as float32: 16777217.0 is rounded'),
+        (np.array([1.5]), 'input "x": it is float64, but the model expects float32: cast=True rounds it'),
+        (None, 'input "x": None is not a tensor: write it to a file, and give input=["x=FILE.pb"]'),
+    ]:
+        with pytest.raises(onnxref.InputError) as raised:
+            onnxref.compare(same, inputs={"x": value})
+        assert str(raised.value) == text
+    assert onnxref.compare(same, inputs={"x": np.array([0.1])}, cast=True)["differing"] == 0
+    for value in ([0.1], [1], 1):
+        same = model([helper.make_node("Identity", ["x"], ["y"])], [("x", 1, None)], [("y", 1, None)])
+        assert onnxref.compare(same, inputs={"x": value}, cast=True)["differing"] == 0
+    kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, None))
+    same = model([helper.make_node("Identity", ["s"], ["t"])], [("s", kind)], [("t", kind)])
+    with pytest.raises(onnxref.InputError, match=r'^input "s": seq\(tensor\(float\)\) is not a tensor: write it to a file, '):
+        onnxref.compare(same, inputs={"s": [np.ones(1, np.float32), np.ones(2, np.float32)]})
+
+
+def test_messages_name_arguments(chain: bytes) -> None:
+    for options, text in [
+        ({"timeout": 0}, "the run was cancelled by its caller: timeout=SECONDS gives it more time"),
+        ({"limit": {"nodes": 0}}, 'the limit is 0 (limit={"nodes": N} raises it)'),
+        ({"set": {"n": 2}}, "set n=2: no input has this dimension; open dimensions: N"),
+    ]:
+        with pytest.raises(onnxref.OnnxrefError) as raised:
+            onnxref.compare(chain, **options)
+        assert str(raised.value).endswith(text)
+    # What is quoted stays.
+    same = model([helper.make_node("Identity", ["--cast rounds"], ["y"])], [("--cast rounds", 1, [1])], [("y", 1, [1])])
+    with pytest.raises(onnxref.InputError, match='^input "--cast rounds": it is float64, .*: cast=True rounds it$'):
+        onnxref.compare(same, inputs={"--cast rounds": np.ones(1)})
+    for name in ("help", "version", "json"):
+        with pytest.raises(TypeError, match=f"^check has no argument '{name}': it returns data$"):
+            onnxref.check(chain, **{name: True})
+    with pytest.raises(TypeError, match="^name=5: expected a text$"):
+        onnxref.ops(5)  # type: ignore[arg-type]
+
+
 def test_ops() -> None:
     assert len({(each["domain"], each["name"]) for each in onnxref.ops()}) > 200
     found = next(each for each in onnxref.ops("Gather") if each["domain"] == "")

@@ -50,6 +50,11 @@ impl DataFile {
         self.size
     }
 
+    /// Whether no tensor has elements in the file: none was moved there.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
     /// Writes the file, piece by piece.
     ///
     /// # Errors

@@ -21,7 +21,8 @@ impl Document {
         all
     }
 
-    /// Puts a size in the place of a symbol, in all declared shapes.
+    /// Puts a size in the place of a symbol, in all declared shapes of the graph. In bodies and functions the symbol may stand
+    /// for another size: there it becomes this one where that follows, and unknown elsewhere.
     ///
     /// # Errors
     /// No shape has the symbol.
@@ -30,13 +31,27 @@ impl Document {
             return Err(Error::input(format!("no shape has the symbol {}", quote(symbol))).about(symbol));
         }
         let old = Size::Symbol(symbol.to_string());
-        self.content.change_if(|content| {
-            let mut changed = content.graph.change_if(|graph| graph.replace_size(&old, size));
+        if old == *size {
+            return Ok(());
+        }
+        self.content
+            .change_if(|content| content.graph.change_if(|graph| graph.replace_size(&old, &|_, _| size.clone())));
+        let mut open = self.clone();
+        let unknown = |_: &str, _| Size::Unknown;
+        let inside = open.content.change_if(|content| {
+            let mut replace = |body: &mut Graph| body.replace_size(&old, &unknown);
+            let mut changed = content.graph.change_if(|graph| graph.each_body_inside(&mut replace));
             for function in &mut content.functions {
-                changed |= function.change_if(|function| replace_in(&mut function.value_info, &old, size));
+                changed |= function.change_if(|function| replace_in(&mut function.value_info, &old, &unknown));
             }
             changed
         });
+        if inside {
+            match open.inspect(&self.options) {
+                Ok(found) => self.replace_inside(&old, size, &found),
+                Err(_) => *self = open,
+            }
+        }
         Ok(())
     }
 
@@ -149,12 +164,13 @@ impl Graph {
         changed
     }
 
-    fn replace_size(&mut self, old: &Size, new: &Size) -> bool {
+    /// Replaces a size in the shapes of the graph itself.
+    pub(super) fn replace_size(&mut self, old: &Size, new: &NewSize<'_>) -> bool {
         let mut changed = false;
         for list in [&mut self.inputs, &mut self.outputs, &mut self.value_info] {
             changed |= replace_in(list, old, new);
         }
-        changed | self.each_body(&mut |_, body| body.replace_size(old, new))
+        changed
     }
 
     /// Changes all bodies in the graph, outer ones first.
@@ -184,14 +200,18 @@ impl Graph {
     }
 }
 
-fn replace_in(list: &mut [Part<ValueInfo>], old: &Size, new: &Size) -> bool {
+/// The new size in a dimension of a value.
+type NewSize<'a> = dyn Fn(&str, usize) -> Size + 'a;
+
+/// Replaces a size in declared shapes.
+pub(super) fn replace_in(list: &mut [Part<ValueInfo>], old: &Size, new: &NewSize<'_>) -> bool {
     let mut changed = false;
     for info in list {
         if info.dims().unwrap_or_default().iter().any(|dim| dim.size == *old) {
             changed = true;
-            for dim in info.dims_mut().into_iter().flatten().filter(|dim| dim.size == *old) {
-                dim.size = new.clone();
-            }
+            let name = info.name.clone();
+            let dims = info.dims_mut().into_iter().flatten().enumerate();
+            dims.filter(|(_, dim)| dim.size == *old).for_each(|(axis, dim)| dim.size = new(&name, axis));
         }
     }
     changed

@@ -100,6 +100,8 @@ impl Document {
         // A node stays if another of its outputs is needed; what it gives in the place of an input has no reader.
         let mut names = Names::default();
         names.add(graph.defined().into_iter().chain(graph.inside()));
+        // Bodies see all inputs. A value of a body may have the name of one that was computed later.
+        graph.rename_inside(&cut, &mut names);
         for node in &mut graph.nodes {
             node.change_if(|node| {
                 let given = node.outputs.iter_mut().filter(|output| asked.contains(output.as_str()));

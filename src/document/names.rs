@@ -43,6 +43,19 @@ impl Graph {
         bodies.flat_map(|body| body.inside().into_iter().chain(body.defined())).collect()
     }
 
+    /// Gives values of bodies that have one of these names another one. Returns whether there is any.
+    pub(super) fn rename_inside(&mut self, hidden: &HashSet<String>, names: &mut Names) -> bool {
+        self.each_body(&mut |_, body| {
+            let mut own: Vec<String> =
+                body.defined().into_iter().filter(|name| hidden.contains(*name)).map(str::to_string).collect();
+            own.sort_unstable();
+            let new: Vec<String> = own.iter().map(|name| names.make(name)).collect();
+            let renamed: Renamed<'_> = own.iter().map(String::as_str).zip(new.iter().map(String::as_str)).collect();
+            let changed = !renamed.is_empty() && body.rename_uses(&renamed);
+            body.rename_inside(hidden, names) | changed
+        })
+    }
+
     /// Renames what the graph uses. Returns whether there is any.
     pub(super) fn rename_uses(&mut self, names: &Renamed<'_>) -> bool {
         let mut changed = false;

@@ -1,5 +1,6 @@
 //! Declares the types and shapes that follow.
 
+use super::dims::replace_in;
 use super::extract::domain;
 use super::{Content, Dimension, Document, Graph, Node, Part, Size, ValueInfo};
 use crate::graph::{GraphDetails, Scope, ValueDetails};
@@ -70,20 +71,48 @@ impl Document {
         let declare = |graph: &mut Graph| graph.declare(GRAPH, &mut graphs, What::Outputs);
         self.content.change_if(|content| content.graph.change_if(declare));
     }
+
+    /// Replaces a size in bodies and functions: by the new one where that follows, else it is unknown. `found` is the inspection
+    /// of this document, with unknown sizes there.
+    pub(super) fn replace_inside(&mut self, old: &Size, new: &Size, found: &Inspection) {
+        let mut graphs = Graphs::new(&self.content, &found.graph);
+        self.content.change_if(|content| {
+            let what = What::Size(old, new);
+            let mut changed = content.graph.change_if(|graph| bodies(&mut graph.nodes, GRAPH, &mut graphs, what));
+            for (function, place) in content.functions.iter_mut().zip(GRAPH + 1..) {
+                let types = graphs.take(place);
+                let new = |name: &str, axis| following(&types, name, axis, new);
+                changed |= function.change_if(|function| replace_in(&mut function.value_info, old, &new));
+            }
+            changed
+        });
+    }
+}
+
+/// A size, if it follows for a value.
+fn following(types: &Types, name: &str, axis: usize, size: &Size) -> Size {
+    let dims = types.get(name).and_then(Option::as_ref).and_then(ValueInfo::dims);
+    let dim = dims.and_then(|dims| dims.get(axis)).filter(|dim| dim.size == *size);
+    dim.map_or(Size::Unknown, |dim| dim.size.clone())
 }
 
 /// What is declared.
 #[derive(Clone, Copy, PartialEq)]
-enum What {
+enum What<'a> {
     All,
     Outputs,
+    /// In the place of a size: this one where it follows, else an unknown one.
+    Size(&'a Size, &'a Size),
 }
 
 impl Graph {
     /// Returns whether it declares anything.
-    fn declare(&mut self, place: Place, graphs: &mut Graphs, what: What) -> bool {
+    fn declare(&mut self, place: Place, graphs: &mut Graphs, what: What<'_>) -> bool {
         let mut types = graphs.take(place);
         let mut changed = bodies(&mut self.nodes, place, graphs, what);
+        if let What::Size(old, new) = what {
+            return self.replace_size(old, &|name, axis| following(&types, name, axis, new)) | changed;
+        }
         for output in &mut self.outputs {
             let is_open = |dims: &[Part<Dimension>]| dims.iter().any(|dim| dim.size == Size::Unknown);
             let open = output.dims().map(|dims| what == What::Outputs && is_open(dims));
@@ -99,7 +128,7 @@ impl Graph {
     }
 }
 
-fn bodies(nodes: &mut [Part<Node>], place: Place, graphs: &mut Graphs, what: What) -> bool {
+fn bodies(nodes: &mut [Part<Node>], place: Place, graphs: &mut Graphs, what: What<'_>) -> bool {
     let mut changed = false;
     for (index, node) in nodes.iter_mut().enumerate().filter(|(_, node)| node.bodies().next().is_some()) {
         let first = first_output(index, node).into_owned();

@@ -130,6 +130,9 @@ impl Graph {
     /// Computes constants.
     fn fold(&mut self, (details, depth): Known<'_>, rules: &Rules) -> Result<bool> {
         let makers = makers(details, depth);
+        // Bodies see all initializers. A value of a body may have the name of one that is computed later.
+        let inside: HashSet<String> = self.inside().into_iter().map(str::to_string).collect();
+        let is_seen = |constants: &[(String, Tensor)]| constants.iter().any(|(name, _)| inside.contains(name));
         let mut changed = false;
         let (mut nodes, mut initializers) = (Vec::with_capacity(self.nodes.len()), Vec::new());
         for mut node in std::mem::take(&mut self.nodes) {
@@ -137,7 +140,7 @@ impl Graph {
             let known = first.and_then(|name| makers.get(name.as_str())).filter(|known| known.operator == node.op_type);
             let constants = known.and_then(|known| constants(&node, known, details, rules.max_bytes));
             match constants {
-                Some(constants) if !rules.as_nodes => {
+                Some(constants) if !rules.as_nodes && !is_seen(&constants) => {
                     initializers.extend(constants.iter().map(|(name, tensor)| Initializer::new(name, tensor).into()));
                     changed = true;
                 }

@@ -268,12 +268,14 @@ impl ModelFiles {
         }
         let target = folder.join(relative).canonicalize().map_err(|e| Error::io(what, e))?;
         for root in &self.places.roots {
-            let root = root.canonicalize().map_err(|e| Error::io(what, e))?;
+            let missing = |e| Error::io(format!("{what}: the folder {}", quote(&root.to_string_lossy())), e);
+            let root = root.canonicalize().map_err(missing)?;
             if let Ok(relative) = target.strip_prefix(&root) {
                 return beneath::open(&root, relative).map_err(|e| Error::io(what, e));
             }
         }
-        let text = format!("{what} is behind a link: links are not followed");
+        let more = if self.places.roots.is_empty() { "" } else { " except into the given folders, and it is in none" };
+        let text = format!("{what} is behind a link: links are not followed{more}");
         Err(Error::input(text).with_remedy(Remedy::ExternalRoot))
     }
 

@@ -118,6 +118,11 @@ impl Model {
         self.0.graph.outputs.iter().map(|output| &output.info)
     }
 
+    /// The limits that the model was loaded with, and that its runs have.
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
     /// The version of the format.
     pub fn ir_version(&self) -> i64 {
         self.0.ir_version

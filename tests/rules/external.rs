@@ -158,6 +158,21 @@ fn links_are_not_followed() {
             difference_at(location, result, Kind::Input, text, &at_value("data"))
         }),
     );
+    // Folders that are given don't have it, or don't exist.
+    fs::create_dir(folder.path().join("other")).unwrap();
+    let elsewhere = |root: &str| {
+        let options = Model::options().external_root(folder.path().join(root));
+        let error = options.load(folder.path().join("model.onnx")).unwrap_err();
+        (error.kind(), format!("{error:#}"))
+    };
+    load_in(folder.path(), &external(&[("location", "link.bin")])).unwrap_err();
+    let what = "initializer: tensor \"data\": external data \"link.bin\"";
+    let none =
+        format!("{what} is behind a link: links are not followed except into the given folders, and it is in none");
+    assert_eq!(elsewhere("other"), (Kind::Input, none));
+    let (kind, text) = elsewhere("missing");
+    assert_eq!(kind, Kind::Io);
+    assert!(text.starts_with(&format!("{what}: the folder \"")) && text.contains("missing\": No such file"), "{text}");
 }
 
 #[test]

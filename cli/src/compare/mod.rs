@@ -87,6 +87,10 @@ pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Fail
         arguments.random(&first, &feeds, (&known, &outputs), tolerance, &mut found)?;
         (found, second)
     };
+    if found.is_empty() && found.is_random() {
+        let why = "all values that both have are random: they differ from run to run of A";
+        return Err(Failure::new(NOTHING, format!("nothing was compared: {why}")));
+    }
     if found.is_empty() {
         let hint = "value has the same name in both; `run --expect` compares a folder with output_0.pb, ..";
         return Err(Failure::new(NOTHING, format!("nothing was compared: no {hint}")));
@@ -121,7 +125,8 @@ impl Arguments {
                 "the last {count} values of A in subgraphs are not compared: those before take {most} MiB"
             ));
         }
-        Ok((Known::Values(values), outputs.map_err(Failure::run)?))
+        let outputs = outputs.map_err(|error| failed(error, self.b.is_some().then_some("A")))?;
+        Ok((Known::Values(values), outputs))
     }
 
     /// Runs a model and compares its values with known ones.
@@ -141,7 +146,7 @@ impl Arguments {
             let mut given = given.iter().enumerate();
             given.try_for_each(|(k, (name, got))| found.add(trips.path(node, k, name)?, got, known, tolerance, whole))
         });
-        let got = ran.map_err(Failure::run)?;
+        let got = ran.map_err(|error| failed(error, outputs.and(self.b.as_ref()).map(|_| "B")))?;
         if let Some(outputs) = outputs {
             found.outputs = compare_outputs(&got, outputs, tolerance);
         }
@@ -190,6 +195,13 @@ impl Arguments {
         }
         Ok(())
     }
+}
+
+/// A failure of a run: of which model, if there are two.
+fn failed(error: Error, side: Option<&str>) -> Failure {
+    let failure = Failure::run(error);
+    let message = side.map_or_else(String::new, |side| format!("{side}: ")) + &failure.message;
+    Failure { message, ..failure }
 }
 
 /// The partner in A of each name of B: the same name, or else, if both have as many, the one in the same place of those
@@ -408,6 +420,11 @@ impl Found {
     fn is_empty(&self) -> bool {
         let compared = |output: &ComparedOutput| output.compared.is_some() && !output.random;
         self.equal.len() == self.random.len() && !self.outputs.iter().any(compared)
+    }
+
+    /// Whether something is random.
+    fn is_random(&self) -> bool {
+        !self.random.is_empty() || self.outputs.iter().any(|output| output.random)
     }
 
     /// Whether a value differs, or an output has no partner.

@@ -3,7 +3,7 @@
 
 use super::side::{BODY, Level, Side, hashed};
 use onnxref::inspect::NodeDetails;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Maximum product of the numbers of nodes whose order is compared.
 const MAX_ORDERS: usize = 4_000_000;
@@ -157,7 +157,8 @@ impl Matching {
     }
 
     /// The values of B that belong to values of A: what bodies read, each with its place inside and outside. Of constants
-    /// that are others, those of the same name.
+    /// that are others, those of the same name. A body may read a value several times, as inputs of a function that is called
+    /// with it: these have an order.
     pub(super) fn twins(
         &self,
         (a, b): (&Side<'_>, &Side<'_>),
@@ -175,18 +176,19 @@ impl Matching {
             (None, None) => Some((None, Some(*self.inputs.get(&x)?), None)),
             (None, content) => Some((None, None, content)),
         };
-        let (mut known, mut named) = (HashMap::new(), HashMap::new());
+        let (mut known, mut named): (HashMap<_, VecDeque<_>>, HashMap<_, VecDeque<_>>) = Default::default();
         for (inner, outer) in right {
-            known.entry(of_b(*outer)).or_insert((*inner, *outer));
+            known.entry(of_b(*outer)).or_default().push_back((*inner, *outer));
             if b.fixed(*outer).is_some() {
-                named.entry(value_name(b, *outer)).or_insert((*inner, *outer));
+                named.entry(value_name(b, *outer)).or_default().push_back((*inner, *outer));
             }
         }
         let twin = |(inner, outer): &(usize, usize)| {
-            let same = of_a(*outer).and_then(|key| known.get(&key)).filter(|(_, y)| self.same_value(a, b, *outer, *y));
-            let named = || a.fixed(*outer).and_then(|_| named.get(value_name(a, *outer)));
+            let same = of_a(*outer).and_then(|key| next(known.get_mut(&key)?));
+            let same = same.filter(|(_, y)| self.same_value(a, b, *outer, *y));
+            let named = || a.fixed(*outer).and_then(|_| next(named.get_mut(value_name(a, *outer))?));
             let (other, y) = same.or_else(named)?;
-            Some([(*inner, *other), (*outer, *y)])
+            Some([(*inner, other), (*outer, y)])
         };
         left.iter().filter_map(twin).collect()
     }
@@ -267,6 +269,11 @@ fn ends(a: &Side<'_>, b: &Side<'_>, left: &[usize], right: &[usize]) -> Vec<(usi
     }
     pairs.sort_unstable();
     pairs
+}
+
+/// Takes the first value. The last one stays for all that follow.
+fn next(values: &mut VecDeque<(usize, usize)>) -> Option<(usize, usize)> {
+    if values.len() > 1 { values.pop_front() } else { values.front().copied() }
 }
 
 fn place(places: &[usize], k: usize) -> &usize {

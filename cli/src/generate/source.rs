@@ -40,7 +40,12 @@ impl Source {
     }
 
     /// A tensor of a type and shape, with numbers of a range.
-    pub(super) fn tensor(&mut self, dtype: DType, shape: &[usize], range: Option<Range>) -> Result<Tensor, String> {
-        Random::new(self.word()).tensor(dtype, shape, range)
+    pub(super) fn tensor(
+        &mut self,
+        dtype: DType,
+        shape: &[usize],
+        range: Option<(f64, f64)>,
+    ) -> Result<Tensor, String> {
+        Random::new(self.word()).tensor(dtype, shape, range.map(Range::from))
     }
 }

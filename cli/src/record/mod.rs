@@ -7,10 +7,10 @@ pub(crate) use nodes::Nodes;
 use crate::bounded::{self, Unwritten};
 use crate::corpus::folder::NewFolder;
 use crate::failure::Failure;
-use crate::options::{is_standard_input, standard_input};
+use crate::options::{is_standard_input, shown, standard_input};
 use crate::path::Trips;
 use crate::proto::ModelProto;
-use crate::{messages, print};
+use crate::{messages, print, report};
 use onnxref::bytes::Bytes;
 use onnxref::document::Document;
 use onnxref::inspect::Inspection;
@@ -22,8 +22,8 @@ use std::path::Path;
 /// An ONNX model whose tensors are all in its file.
 pub(crate) struct Whole {
     pub(crate) proto: ModelProto,
-    /// The .onnx file as it is, if it needs no other one.
-    bytes: Option<Bytes>,
+    /// The .onnx file.
+    bytes: Bytes,
     pub(crate) found: Inspection,
 }
 
@@ -40,28 +40,18 @@ impl Whole {
             (bytes.into(), options.inspect(path))
         };
         let found = found.map_err(Failure::run)?;
-        let (mut proto, bytes) = decode(path, bytes, &options).ok_or_else(|| {
+        let (mut proto, mut bytes) = decode(path, bytes, &options).ok_or_else(|| {
             Failure::usage(format!("{flag} needs a model in an .onnx file: this one is in another format"))
         })?;
-        let Some(graph) = &mut proto.graph else {
+        if proto.graph.is_none() {
             return Err(Failure::usage(format!("{flag}: the model has no graph")));
-        };
-        if let Some(node) = graph.node.iter().find(|node| messages::has_external(node)) {
-            let name = node.output.first().map_or(String::new(), |name| quote(name));
-            let why = format!("a tensor in its attributes is in another file, which {flag} doesn't copy");
-            return Err(Failure::usage(format!("the node that gives {name}: {why}")));
         }
-        let mut changed = false;
-        for tensor in graph.initializer.iter_mut().filter(|tensor| messages::is_external(tensor)) {
-            let name = tensor.name.clone().unwrap_or_default();
-            let value = found.graph.values.iter().find(|value| value.scope.is_none() && value.name == name);
-            let value = value.and_then(|value| value.constant.as_ref().or(value.default.as_ref())?.tensor().ok());
-            let value =
-                value.ok_or_else(|| Failure::usage(format!("{flag}: initializer {} has no value", quote(&name))))?;
-            *tensor = messages::tensor(&name, value).map_err(|why| unwritten(&name, why))?;
-            changed = true;
+        let embedded = embedded(path, bytes.clone(), &options).map_err(|error| report::load(&shown(path), error))?;
+        if let Some(embedded) = embedded {
+            proto = ModelProto::decode(embedded.clone()).map_err(|why| Failure::usage(format!("{flag}: {why}")))?;
+            bytes = embedded;
         }
-        Ok(Whole { proto, bytes: Some(bytes).filter(|_| !changed), found })
+        Ok(Whole { proto, bytes, found })
     }
 }
 
@@ -70,12 +60,27 @@ fn decode(path: &Path, bytes: Bytes, options: &LoadOptions) -> Option<(ModelProt
     if let Ok(proto) = ModelProto::decode(bytes.clone()) {
         return Some((proto, bytes));
     }
-    let read = match is_standard_input(path) {
+    let bytes = document(path, bytes, options).and_then(|document| document.to_bytes()).ok()?;
+    Some((ModelProto::decode(bytes.clone()).ok()?, bytes))
+}
+
+/// A model of a path, whose file has these bytes.
+fn document(path: &Path, bytes: Bytes, options: &LoadOptions) -> onnxref::Result<Document> {
+    match is_standard_input(path) {
         true => Document::from_bytes_with(bytes, options),
         false => Document::read_with(path, options),
-    };
-    let bytes = read.and_then(|document| document.to_bytes()).ok()?;
-    Some((ModelProto::decode(bytes.clone()).ok()?, bytes))
+    }
+}
+
+/// The model's file with the tensors of other files in it, also those of bodies, attributes and functions. `None` if no tensor
+/// is in another file.
+fn embedded(path: &Path, bytes: Bytes, options: &LoadOptions) -> onnxref::Result<Option<Bytes>> {
+    let mut document = document(path, bytes, options)?;
+    if document.external_files()?.is_empty() {
+        return Ok(None);
+    }
+    document.embed()?;
+    document.to_bytes().map(Some)
 }
 
 /// The files of a model in a case: `model.onnx`, which has all tensors, or `model.xml` and `model.bin` of an OpenVINO IR.
@@ -88,8 +93,7 @@ pub(crate) fn files(path: &Path, options: &LoadOptions, model: &Model) -> Result
     // No .onnx file begins as XML does: its first byte would end a group. The text form may.
     let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii_start();
     if !start.starts_with(b"<") || decode(path, bytes.clone(), options).is_some() {
-        let Whole { proto, bytes, .. } = Whole::read(path, options, "--record")?;
-        return Ok(vec![("model.onnx".to_string(), bytes.unwrap_or_else(|| proto.encode_to_vec().into()))]);
+        return Ok(vec![("model.onnx".to_string(), Whole::read(path, options, "--record")?.bytes)]);
     }
     let mut files = vec![("model.xml".to_string(), bytes)];
     if !model.external_files().is_empty() {

@@ -314,7 +314,8 @@ fn wrong_usage() {
         assert_eq!(bench(&bench_, &[&FEEDS[..], arguments].concat()).code, Some(2), "{arguments:?}");
     }
     assert_eq!(bench_.files(), ["other.json", "text.json"]);
-    let missing = "error: missing input \"data\" (float32, any shape); missing input \"indices\" (int64, any shape)\n";
+    let missing = "error: missing input \"data\" (float32, any shape); missing input \"indices\" (int64, any shape)\
+        : -i NAME=VALUE gives a value, --random random ones\n";
     check(bench(&bench_, &SHORT), 2, "", missing);
 }
 

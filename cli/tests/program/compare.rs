@@ -129,6 +129,9 @@ fn recorded_values() {
     assert_eq!(again.code, Some(0), "{again:?}");
     let twice = bench.run(&[&["--dump", &folder][..], &FEED].concat());
     check(twice, 2, "", &format!("error: --dump {folder}: it has a dump already: index.json\n"));
+    let file = bench.text("model.onnx");
+    let on_file = bench.run(&[&["--dump", &file][..], &FEED].concat());
+    check(on_file, 2, "", &format!("error: --dump {file}: it is not a folder\n"));
     assert_eq!(compare(&bench, &["no/such.onnx"]).code, Some(3));
 }
 
@@ -341,4 +344,34 @@ z       is equal bit by bit
         "{ran:?}"
     );
     assert!(!ran.out.contains("The last of them reads"), "{}", ran.out);
+}
+
+/// Why there is nothing to compare, if all of it is random.
+#[test]
+fn where_all_is_random_that_is_said() {
+    use onnxref::document::Document;
+    let text = r#"<ir_version: 8, opset_import: ["" : 13]> g (float[n] x) => (float[n] z) {
+        r = RandomUniform <shape = [2]> ()
+        z = Add (x, r)
+    }"#;
+    let bench = Bench::new(&Document::from_text(text).unwrap().to_bytes().unwrap());
+    let why = "nothing was compared: all values that both have are random: they differ from run to run of A";
+    for b in [&[][..], &[&*bench.text("model.onnx")]] {
+        check(compare(&bench, b), 5, "", &format!("error: {why}\n"));
+    }
+}
+
+#[test]
+fn an_input_that_one_of_two_models_refuses() {
+    use onnxref::document::Document;
+    let text = r#"<ir_version: 8, opset_import: ["" : 13]> g (float[n] x) => (float z) { z = Neg (x) }"#;
+    let bytes = |text: &str| Document::from_text(text).unwrap().to_bytes().unwrap();
+    let bench = Bench::new(&bytes(text));
+    fs::write(bench.path("b.onnx"), bytes(&text.replace("float[n] x", "float[n, m] x"))).unwrap();
+    let (a, b) = (bench.text("model.onnx"), bench.text("b.onnx"));
+    let one = "input \"x\" has shape [1] of rank 1, but the model expects rank 2";
+    let two = "input \"x\" has shape [1, 1] of rank 2, but the model expects rank 1";
+    check(onnxref(["compare", &a, &b, "-i", "[1]"]), 2, "", &format!("error: B: {one}\n"));
+    check(onnxref(["compare", &a, &b, "-i", "[[1]]"]), 2, "", &format!("error: A: {two}\n"));
+    check(onnxref(["compare", &a, "-i", "[[1]]"]), 2, "", &format!("error: {two}\n"));
 }

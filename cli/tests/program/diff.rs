@@ -315,3 +315,28 @@ the same in both: 3 nodes, 0 constants
 ";
     check(diff_documents(&model(1.0, 1.0), &model(2.0, 3.0)), 1, expected, "");
 }
+
+/// Each input of a function that is called with one value is a value of its own in bodies.
+#[test]
+fn a_value_that_a_body_reads_twice() {
+    let model = |inputs: [&str; 2]| {
+        let text = format!(
+            r#"<ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+            g (bool go, float[2] x) => (y) <float[2] w = {{1, 2}}> {{
+                u = own.F (go, x, x)
+                v = own.F (go, w, w)
+                y = Add (u, v)
+            }}
+            <domain: "own", opset_import: ["" : 21]>
+            F (c, a, b) => (y) {{
+                y = If (c) <then_branch = t () => (p) {{ p = Sub ({0}, {1}) }},
+                    else_branch = e () => (q) {{ q = Div ({1}, {0}) }}>
+            }}"#,
+            inputs[0], inputs[1]
+        );
+        Document::from_text(&text).unwrap()
+    };
+    let ran = diff_documents(&model(["a", "b"]), &model(["a", "b"]));
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert!(ran.out.starts_with("the models are the same: "), "{}", ran.out);
+}

@@ -202,7 +202,8 @@ fn errors_as_json() {
     assert_eq!(error.get("needs"), None);
 
     let ran = bench.run(&["--json"]);
-    let message = "missing input \"data\" (float32, any shape); missing input \"indices\" (int64, any shape)";
+    let message = "missing input \"data\" (float32, any shape); missing input \"indices\" (int64, any shape)\
+        : -i NAME=VALUE gives a value, --random random ones";
     assert_eq!((ran.code, &*ran.err), (Some(2), &*format!("error: {message}\n")));
     let cause = json!({"kind": "usage", "message": message});
     assert_eq!(parse(&ran), json!({"error": {"kind": "usage", "message": message, "faults": 1, "causes": [cause]}}));
@@ -311,6 +312,9 @@ fn links() {
     let text = "--external-root DIR allows links into DIR";
     remedied(&bench, &["-i", "0"], &[], 3, text, &["--external-root", root]);
     let other = bench.text("");
+    let why = "is behind a link: links are not followed except into the given folders, and it is in none";
+    let ran = bench.run(&["-i", "0", "--external-root", &other]);
+    assert!(ran.code == Some(3) && ran.err.contains(why), "{ran:?}");
     remedied(
         &bench,
         &["-i", "0"],
@@ -319,6 +323,14 @@ fn links() {
         text,
         &["--external-root", &other, "--external-root", root],
     );
+
+    // The flag is wrong, not the model.
+    for (folder, why) in
+        [("no/such", "No such file or directory (os error 2)"), (&*bench.text("w.data"), "it is not a folder")]
+    {
+        let ran = bench.run(&["-i", "0", "--external-root", folder]);
+        check(ran, 2, "", &format!("error: --external-root {folder}: {why}\n"));
+    }
 
     let bench = external();
     fs::hard_link(&target, bench.path("w.data")).unwrap();

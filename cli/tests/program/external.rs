@@ -66,3 +66,24 @@ fn places_of_data_that_cannot_be_written() {
     assert!(ran.code == Some(2) && ran.err.starts_with(&start), "{ran:?}");
     assert_eq!(bench.files(), ["folder", "w.bin"]);
 }
+
+#[test]
+fn without_data_to_move_no_file_is_written() {
+    let graph = Graph::new("g")
+        .input(ValueInfo::tensor("x", DType::Float, [1i64]))
+        .initializer(Initializer::new("w", &Tensor::from(vec![1f32])))
+        .node(Node::new("Add", ["x", "w"], ["y"]))
+        .output(ValueInfo::untyped("y"));
+    let bench = Bench::new(&Document::new(graph, 21).to_bytes().unwrap());
+    let (model, to) = (bench.text("model.onnx"), bench.text("out.onnx"));
+    for (threshold, bytes) in [(&[][..], "1,024 bytes"), (&["--external-threshold", "5"], "5 bytes")] {
+        let ran = onnxref([&["set", &model, "--external", "w.bin", "-o", &to], threshold].concat());
+        let note = format!("note: --external: no initializer of numbers has at least {bytes}: none is moved\n");
+        let out = format!("{to}: 1 node\nproved: 1 output is the same, bit by bit\n");
+        assert_eq!((ran.code, ran.err, ran.out), (Some(0), note, out));
+        assert_eq!(bench.files(), ["out.onnx"]);
+    }
+    let ran = onnxref(["set", &model, "--external", "w.bin", "--external-threshold", "4", "-o", &to]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert_eq!(bench.files(), ["out.onnx", "w.bin"]);
+}

@@ -2,6 +2,7 @@
 
 use crate::common::{Bench, Ran, data, gather, onnxref};
 use onnxref::DType;
+use onnxref::document::Document;
 
 const CASE: &str = "gather/onnx-1.12.0/node/test_gather_2d_indices";
 
@@ -57,4 +58,32 @@ fn nan_has_one_hash() {
     };
     assert_eq!(of(r#"["NaN", 1]"#), of(r#"["NaN", 1]"#));
     assert_ne!(of("[0, 1]"), of("[-0.0, 1]"));
+}
+
+#[test]
+fn a_random_model_has_another_hash_each_time() {
+    let hash = |seed: &str| {
+        let text = format!(
+            r#"<ir_version: 10, opset_import: ["" : 22, "own" : 1]> g (bool go, float[8] x) => (a, y) {{
+                a = RandomNormalLike <seed = 1.0> (x)
+                y = own.F (go, a)
+            }}
+            <domain: "own", opset_import: ["" : 22]>
+            F (c, x) => (y) {{
+                y = If (c) <then_branch = t () => (p) {{ p = Bernoulli {seed} (x) }},
+                    else_branch = e () => (q) {{ q = Neg (x) }}>
+            }}"#
+        );
+        let bench = Bench::new(&Document::from_text(&text).unwrap().to_bytes().unwrap());
+        let model = bench.text("model.onnx");
+        ["true", "false"].map(|go| {
+            let ran = onnxref(["hash", &model, "-i", &format!("go={go}"), "-i", "x=[0, 0, 0, 0, 0, 0, 0, 0]"]);
+            assert_eq!((ran.code, ran.out.len()), (Some(0), 65));
+            ran.err
+        })
+    };
+    let place = "node #1 (own::F): in node #0 (If): node #0 (Bernoulli-22)";
+    let note = format!("note: {place} draws random numbers without a seed: each run has another hash\n");
+    assert_eq!(hash(""), [note.as_str(), ""]);
+    assert_eq!(hash("<seed = 2.0>"), ["", ""]);
 }

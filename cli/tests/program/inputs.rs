@@ -115,3 +115,33 @@ fn what_does_not_fit_the_model_is_wrong_usage() {
         assert_eq!(open.run(&["-i", "data=[1]", "-i", "indices=[0]", "-o", file]).code, Some(2), "{file}");
     }
 }
+
+#[test]
+fn random_values_count_against_the_limits() {
+    let bench = shaped();
+    let run = |limit: &str| bench.run(&["--random", "--limit", limit]);
+    let each =
+        "error: input \"indices\": random values take 32 bytes: the limit is 30 (--limit tensor_bytes=N raises it)\n";
+    check(run("tensor_bytes=30"), 2, "", each);
+    let all =
+        "error: input \"indices\": all random values take 56 bytes: the limit is 50 (--limit run_bytes=N raises it)\n";
+    check(run("run_bytes=50"), 2, "", all);
+    // Those of a proof too.
+    let ran =
+        onnxref(["simplify", &bench.text("model.onnx"), "-o", &bench.text("s.onnx"), "--limit", "tensor_bytes=30"]);
+    assert!(
+        ran.code == Some(0)
+            && ran.err.contains("not proved: input \"indices\": random values take 32 bytes: the limit is 30"),
+        "{ran:?}"
+    );
+}
+
+/// What `-o` writes as JSON is read.
+#[test]
+fn an_output_as_json_is_an_input() {
+    let bench = abs(DType::Float16);
+    let file = bench.text("y.json");
+    assert_eq!(bench.run(&["-i", "[-1.5, 2]", "-o", &file]).code, Some(0));
+    let ran = bench.run(&["-i", &file]);
+    assert!(ran.code == Some(0) && ran.last().ends_with("[1.5, 2]"), "{ran:?}");
+}

@@ -11,6 +11,7 @@ mod corpus;
 mod diff;
 mod edit;
 mod edit_files;
+mod edit_names;
 mod edit_proof;
 #[cfg(unix)]
 mod engine;

@@ -2,6 +2,7 @@
 
 use crate::common::{Bench, bytes, check, data, feed, node, number, onnxref};
 use onnxref::bytes::Bytes;
+use onnxref::document::Document;
 use onnxref::{DType, LoadOptions, Model};
 use serde_json::Value;
 use std::fs;
@@ -165,7 +166,7 @@ fn a_run_of_openvino_ir_is_a_case() {
 fn a_text_is_recorded_as_a_model() {
     let case = data("gather/onnx-1.12.0/node/test_gather_2d_indices");
     let (bench, inputs) = (Bench::new(b""), case.join("test_data_set_0"));
-    let document = onnxref::document::Document::read(case.join("model.onnx")).unwrap();
+    let document = Document::read(case.join("model.onnx")).unwrap();
     let text = bench.path("model.onnxtxt");
     fs::write(&text, document.to_text().unwrap()).unwrap();
     for (from, name) in [(text.to_str().unwrap(), "file"), ("-", "standard input")] {
@@ -243,4 +244,33 @@ fn nodes_of_a_network_pass() {
     let ran = onnxref(["test", &nodes]);
     let all = format!("{count} passed ({count} bit by bit), 0 failed, 0 unsupported");
     assert_eq!((ran.code, ran.last()), (Some(0), all.as_str()));
+}
+
+/// Tensors of other files are put into the model, wherever they are.
+#[test]
+fn tensors_of_other_files() {
+    let text = r#"<ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+        g (bool go, float[2] x) => (y) <float[2] w = {5, 6}> {
+            u = If (go) <then_branch = t () => (p) <float[2] k = {1, 2}> { p = Add (x, k) },
+                else_branch = e () => (q) { q = Neg (x) }>
+            v = Mul (u, w)
+            y = own.F (go, v)
+        }
+        <domain: "own", opset_import: ["" : 21]>
+        F (c, x) => (y) {
+            y = If (c) <then_branch = t () => (p) <float[2] k = {3, 4}> { p = Add (x, k) },
+                else_branch = e () => (q) { q = Neg (x) }>
+        }"#;
+    let mut document = Document::from_text(text).unwrap();
+    let data = document.externalize("w.bin", 1).unwrap();
+    let bench = Bench::new(&document.to_bytes().unwrap());
+    data.write(fs::File::create(bench.path("w.bin")).unwrap()).unwrap();
+    for (more, count) in [(&[][..], 1), (&["--each-node"], 3)] {
+        let to = bench.text(&format!("case{}", more.concat()));
+        let ran = bench.run(&[&["-i", "go=true", "-i", "x=[1, 2]", "-q", "--record", &to], more].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let ran = onnxref(["test", &to]);
+        let all = format!("{count} passed ({count} bit by bit), 0 failed, 0 unsupported");
+        assert_eq!((ran.code, ran.last()), (Some(0), all.as_str()), "{ran:?}");
+    }
 }

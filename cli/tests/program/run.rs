@@ -160,7 +160,8 @@ fn wrong_inputs() {
     let (bad_pb, bad_npy, none) = (bench.text("bad.pb"), bench.text("bad.npy"), bench.text("none.npy"));
     let io = fs::read(bench.path("none.npy")).unwrap_err();
     let pb = Tensor::from_proto_bytes(b"\xff\xff".as_slice()).unwrap_err();
-    let missing = "missing input \"data\" (uint8, any shape); missing input \"indices\" (int64, any shape)";
+    let missing = "missing input \"data\" (uint8, any shape); missing input \"indices\" (int64, any shape)\
+        : -i NAME=VALUE gives a value, --random random ones";
     for (arguments, code, err) in [
         (
             &["-i", "data=[1, 256]"][..],
@@ -180,7 +181,7 @@ fn wrong_inputs() {
         (
             &["-i", "data=x"],
             2,
-            "input \"data\": \"x\" is neither a file (.pb, .npy, .json, .png, .jpg) nor JSON: expected value at line 1 column 1".into(),
+            "input \"data\": \"x\" is neither a file (.pb, .npy, .json, or a picture such as .png) nor JSON: expected value at line 1 column 1".into(),
         ),
         (&["-i", "[1]"], 2, format!("-i \"[1]\": NAME= is missing; {missing}\n")),
         (&["-i", &format!("data={none}")], 2, format!("input \"data\": {none}: {io}")),
@@ -195,7 +196,7 @@ fn wrong_inputs() {
         (&["-o", "y=y.pb", "-o", "y=y.pb"], 2, "two outputs go to y.pb".into()),
         (&["-o", "y=."], 2, "-o y=.: the file's name must end with .pb, .npy, .npz or .json; the model's outputs: \"y\"".into()),
         (&[], 2, format!("{missing}\n")),
-        (&["-i", "data=[1]"], 2, "missing input \"indices\" (int64, any shape)\n".into()),
+        (&["-i", "data=[1]"], 2, "missing input \"indices\" (int64, any shape): -i NAME=VALUE gives a value, --random random ones\n".into()),
         (
             &["-i", "x=[1]"],
             2,
@@ -204,7 +205,8 @@ fn wrong_inputs() {
         (
             &["-i", "data=[1]", "-i", "data=[1]"],
             2,
-            "input \"data\" is given twice; missing input \"indices\" (int64, any shape)\n".into(),
+            "input \"data\" is given twice; missing input \"indices\" (int64, any shape)\
+                : -i NAME=VALUE gives a value, --random random ones\n".into(),
         ),
         (&["-i", "data=[1]", "-i", "indices=[1.5]"], 2, "input \"indices\": 1.5 at [0] is not a valid int64".into()),
         (&["-i", "data=[1]", "-i", "indices=in.npy"], 2, "input \"indices\": in.npy: No such file".into()),
@@ -242,7 +244,8 @@ fn a_data_set_as_input() {
     fs::write(bench.path("output_0.pb"), &tensor).unwrap();
     let folder = bench.text("");
     assert_eq!(row(bench.run(&["--inputs", &folder, "-i", "indices=-1"]), ""), "y | int8 | [] | 6");
-    let missing = "error: missing input \"indices\" (int64, any shape)\n";
+    let missing = "error: missing input \"indices\" (int64, any shape)\
+        : -i NAME=VALUE gives a value, --random random ones\n";
     check(bench.run(&["--inputs", &folder]), 2, "", missing);
     let twice = bench.run(&["--inputs", &folder, "-i", "indices=0", "-i", "data=[1]"]);
     check(twice, 2, "", "error: input \"data\" is given twice\n");
@@ -271,7 +274,11 @@ fn files_that_are_something_else() {
         ("cut.npy", npy, "it is cut short: it ends in its header"),
         ("empty.npy", b"", "expected a .npy file, but the file is empty"),
         ("zip.npy", b"PK\x03\x04", "expected a .npy file, but the file seems to be a zip archive, as .npz files are"),
-        ("model.onnx", &gather(DType::Float), "the file's name must end with .pb, .npy, .json, .png or .jpg"),
+        (
+            "model.onnx",
+            &gather(DType::Float),
+            "the file's name must end with .pb, .npy, .json, or as a picture's, such as .png",
+        ),
     ] {
         fs::write(bench.path(name), bytes).unwrap();
         let ran = bench.run(&["-i", &feed("data", bench.path(name)), "-i", "indices=0"]);
@@ -384,8 +391,10 @@ fn flags_of_pictures_that_cannot_be_followed() {
         "the picture is 32x24, but in this layout the input takes 3x24: --layout nhwc says where its channels are";
     let ran = channels.run(&["-i", &input(&channels)]);
     check(ran, 2, "", &format!("error: input \"x\": {}: {why}\n", channels.text("p.png")));
-    let ran = channels.run(&["-i", &input(&channels), "--layout", "nhwc"]);
-    assert!(ran.code == Some(0) && ran.out.contains("[1, 24, 32, 3]"), "{ran:?}");
+    for layout in ["nhwc", "NHWC"] {
+        let ran = channels.run(&["-i", &input(&channels), "--layout", layout]);
+        assert!(ran.code == Some(0) && ran.out.contains("[1, 24, 32, 3]"), "{ran:?}");
+    }
     let small = self::Bench::new(&fs::read(bench(1, &[1, 1, 4, 4]).path("model.onnx")).unwrap());
     fs::write(small.path("p.png"), grey()).unwrap();
     let why = "the picture is 3x2, but the input takes 4x4: --resize 4x4 fits";
@@ -405,6 +414,13 @@ fn flags_of_pictures_that_cannot_be_followed() {
         let err = why.map(|why| format!("error: input \"x\": {}: {why}\n", floats.text("p.png")));
         assert_eq!((ran.code, ran.err), (Some(if err.is_some() { 2 } else { 0 }), err.unwrap_or_default()));
     }
+    // The name only says that it is a picture.
+    for ending in ["png", "jpg", "JPEG", "bmp", "webp", "tif", "tiff", "jp2", "j2k", "pbm", "pgm", "ppm", "pnm"] {
+        let name = format!("q.{ending}");
+        fs::write(floats.path(&name), b"P5 3 2 255 abcdef").unwrap();
+        let ran = floats.run(&["-i", &feed("x", floats.path(&name))]);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{name}");
+    }
     for (flag, text, why) in [
         ("--resize", "999999x999999", "a picture may have 67108864 pixels at most"),
         ("--std", "0.5,0", "expected a finite number other than 0"),
@@ -415,7 +431,7 @@ fn flags_of_pictures_that_cannot_be_followed() {
     }
     for (flag, text) in [("--mean", "0.5"), ("--std", "0.5"), ("--resize", "3x2")] {
         let ran = floats.run(&["-i", "x=[[[[1, 2, 3], [4, 5, 6]]]]", flag, text]);
-        let why = "is for pictures, but no input is one: give a .png or .jpg file with -i";
+        let why = "is for pictures, but no input is one: give a file such as .png or .jpg with -i";
         check(ran, 2, "", &format!("error: {flag} {why}\n"));
     }
 }
@@ -440,6 +456,13 @@ fn flags_of_random_values_that_cannot_be_followed() {
     }
     let none = run(&["-q", "--range", "x=0.2..0.8"]);
     check(none, 2, "", "error: input \"x\": no value of type int64 is in 0.2..0.8\n");
+    // Integers that float64 doesn't have.
+    for (range, value) in [("9007199254740993..9007199254740993", "9007199254740993"), ("1..9223372036854775807", "")] {
+        let exact = run(&["--range", range]);
+        assert!(exact.code == Some(0) && exact.last().contains(value), "{exact:?}");
+    }
+    let most = "1..9223372036854775808 is out of range for int64: -9223372036854775808..9223372036854775807";
+    check(run(&["-q", "--range", "1..9223372036854775808"]), 2, "", &format!("error: input \"x\": {most}\n"));
     let notes = run(&["--range", "x=0.5..1.5"]);
     assert_eq!(notes.code, Some(0));
     let note = r#"note: dimension 0 of input "x" is 1: --set d\u{1b}[31m=SIZE changes it"#;

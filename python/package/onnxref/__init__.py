@@ -11,17 +11,8 @@ from ._errors import (
     UnsupportedModelError,
 )
 from ._onnxref import Document, DocumentNode, Node, __version__
-from ._session import (
-    ExecutionMode,
-    GraphOptimizationLevel,
-    InferenceSession,
-    ModelMetadata,
-    NodeArg,
-    ReferenceEvaluator,
-    RunOptions,
-    SessionOptions,
-    run,
-)
+from ._options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions
+from ._session import InferenceSession, ModelMetadata, NodeArg, ReferenceEvaluator, run
 from ._verbs import check, compare, inspect, ops
 
 __all__ = [

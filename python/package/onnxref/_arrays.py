@@ -69,7 +69,7 @@ def feed(value: Any, declared: int | None) -> tuple[Any, int, tuple[int, ...] | 
     """What is fed: an array in row-major order and its type, or a list of strings, their type, and their shape."""
     array = _array(value, declared)
     if array.dtype.kind in "OSUT":
-        return _list_of_strings(array), STRING, array.shape
+        return _list_of_strings(array, declared), STRING, array.shape
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     code = CODES.get(array.dtype)
@@ -112,20 +112,24 @@ def _of_numbers(value: Any, declared: int | None) -> np.ndarray[Any, Any]:
     """Numbers or strings of Python, as the type that the model declares, if it holds them."""
     if declared == STRING:
         return np.asarray(value, dtype=object)
-    array = np.asarray(value)
-    if declared is None or array.dtype.kind in "SU":
+    array, kinds = np.asarray(value), "biufc"
+    if declared is None or array.dtype.kind not in kinds + "O":
         return array
     shape, given = array.shape, np.asarray(value, dtype=object).ravel().tolist()
-    is_large = array.dtype.kind == "O" and all(isinstance(number, (*_INTEGERS, float)) for number in given)
-    if array.dtype.kind == "O" and not is_large:
-        return array
-    wanted = np.dtype(_NUMPY[declared]) if declared in _NUMPY else _special(declared)
-    kinds = "biufc"
+    wanted, is_large = _dtype(declared), array.dtype.kind == "O"
+    for number in given if is_large else ():
+        if not isinstance(number, _NUMBERS):
+            raise TypeError(f"a {type(number).__name__} can't be fed as {wanted}: expected a number")
     kind = "f" if wanted.kind == "V" and "float" in wanted.name else wanted.kind.replace("V", "i")
-    if is_large and kind in "iu" and all(isinstance(number, _INTEGERS) for number in given):
-        raise ValueError(f"{max(given, key=abs)} is out of bounds for {wanted}")
+    # Large integers, which NumPy has as objects, or rounded as floats.
+    if given and kind in "iu" and array.dtype.kind in "Of" and all(isinstance(number, _INTEGERS) for number in given):
+        bounds = np.iinfo(wanted) if declared in _NUMPY else None
+        for number in sorted(given, key=abs, reverse=True):
+            if bounds is None or not bounds.min <= number <= bounds.max:
+                raise ValueError(f"{number} is out of bounds for {wanted}")
+        return np.array(given, dtype=wanted).reshape(shape)
     if is_large:
-        array = array.astype(np.float64)
+        array = array.astype(np.complex128 if any(isinstance(number, complex) for number in given) else np.float64)
     if array.size and kinds.index(array.dtype.kind.replace("u", "i")) > kinds.index(kind.replace("u", "i")):
         raise TypeError(f"numbers of the kind {array.dtype} can't be fed as {wanted}")
     exact = kind == "f" and declared > _LAST_ROUNDED
@@ -146,6 +150,7 @@ def _of_numbers(value: Any, declared: int | None) -> np.ndarray[Any, Any]:
 
 
 _INTEGERS = (int, np.integer, np.bool_)
+_NUMBERS = (int, float, complex, np.number, np.bool_)
 #: Floats with larger numbers have few values: nothing is rounded to them.
 _LAST_ROUNDED = 16
 
@@ -162,8 +167,17 @@ def _lost(number: Any, becomes: Any, kind: str, *, exact: bool) -> str | None:
     return f"not exact as {{}}: {number}.0 is rounded" if is_integer else None
 
 
-def _list_of_strings(array: np.ndarray[Any, Any]) -> list[str]:
+def _dtype(code: int) -> np.dtype[Any]:
+    """An element type by its number."""
+    return np.dtype(_NUMPY[code]) if code in _NUMPY else _special(code)
+
+
+def _list_of_strings(array: np.ndarray[Any, Any], declared: int | None) -> list[str]:
     values = array.ravel().tolist()
+    if declared not in (None, STRING) and array.dtype.kind == "O" and not (values and isinstance(values[0], (str, bytes))):
+        wanted = _dtype(declared)
+        how = f'"{wanted}"' if declared in _NUMPY else f"ml_dtypes.{wanted}"
+        raise TypeError(f"an array of objects can't be fed as {wanted}: .astype({how}) converts it")
     for k, value in enumerate(values):
         if isinstance(value, bytes):
             values[k] = value.decode()

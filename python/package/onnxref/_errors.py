@@ -34,7 +34,7 @@ class OnnxrefError(Exception):
     position: tuple[int, ...] | None = None
     #: The limit that was exceeded.
     limit: str | None = None
-    #: The option of InferenceSession that would accept it, such as 'allow=["opset_beyond_known"]'.
+    #: The option of InferenceSession that would accept it, such as 'allow=["newer_operators"]'.
     remedy: str | None = None
     #: All faults that were found together, as the program prints them with --json, and their number.
     causes: list[dict[str, Any]] = []

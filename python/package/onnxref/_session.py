@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
 from . import _onnxref
 from ._arrays import with_string_dtype
-from ._errors import InputError, LoadError, ModelNotFoundError
+from ._errors import InputError, LoadError, ModelNotFoundError, OnnxrefError
 from ._onnxref import Node
+from ._options import SessionOptions, Several, checked, seconds
 
 if TYPE_CHECKING:
     import onnx
@@ -48,38 +49,8 @@ class ModelMetadata:
     description: str
     version: int
     custom_metadata_map: dict[str, str]
-
-
-class SessionOptions:
-    """Options of onnxruntime. Of these only the number of threads means something here; others are kept and ignored."""
-
-    intra_op_num_threads: int = 0
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self.__dict__[name] = value
-
-    def add_session_config_entry(self, key: str, value: str) -> None:
-        """Means nothing here."""
-
-
-class RunOptions(SessionOptions):
-    """Options of a run in onnxruntime, which mean nothing here."""
-
-
-class GraphOptimizationLevel(Enum):
-    """Levels of onnxruntime, which mean nothing here: optimisation changes no bit."""
-
-    ORT_DISABLE_ALL = 0
-    ORT_ENABLE_BASIC = 1
-    ORT_ENABLE_EXTENDED = 2
-    ORT_ENABLE_ALL = 99
-
-
-class ExecutionMode(Enum):
-    """Modes of onnxruntime, which mean nothing here."""
-
-    ORT_SEQUENTIAL = 0
-    ORT_PARALLEL = 1
+    graph_name: str = ""
+    graph_description: str = ""
 
 
 class InferenceSession:
@@ -90,7 +61,7 @@ class InferenceSession:
 
     def __init__(
         self,
-        model: Model,
+        model: Model | None = None,
         sess_options: SessionOptions | None = None,
         providers: Sequence[Any] | None = None,
         provider_options: Sequence[Any] | None = None,
@@ -98,8 +69,8 @@ class InferenceSession:
         threads: int | None = None,
         limits: Mapping[str, int] | None = None,
         untrusted: bool = False,
-        allow: Iterable[str] = (),
-        external_roots: Iterable[str | os.PathLike[str]] = (),
+        allow: Several = (),
+        external_roots: Several = (),
         external_data: Mapping[str, bytes] | None = None,
         hard_links: bool = False,
         fast_math: bool = False,
@@ -107,7 +78,7 @@ class InferenceSession:
         mmap: bool = False,
         dimensions: Mapping[str, int] | None = None,
         string_dtype: bool = False,
-        **ignored: Any,
+        **others: Any,
     ) -> None:
         """Loads a model.
 
@@ -119,28 +90,30 @@ class InferenceSession:
         files; nobody may change them meanwhile. dimensions: sizes of open dimensions, by name. string_dtype: outputs of
         strings are arrays of NumPy 2's StringDType, not of objects.
 
-        sess_options, providers, provider_options and other arguments are onnxruntime's. The only provider is the CPU.
+        sess_options, providers, provider_options and other arguments are onnxruntime's. The only provider is the CPU. The
+        model may also be called `path_or_bytes`, as in onnxruntime, or `proto`, as in onnx.
         """
-        if threads is None and sess_options is not None and sess_options.intra_op_num_threads:
-            threads = sess_options.intra_op_num_threads
+        for name in ("path_or_bytes", "proto"):
+            if model is None and name in others:
+                model = others.pop(name)
+        unknown = sorted(set(others) - _OF_ONNXRUNTIME)
+        if unknown:
+            raise TypeError(f"InferenceSession has no argument {unknown[0]!r}")
         options = dict(
             threads=threads,
-            limits=dict(limits or {}),
+            limits=limits,
             untrusted=untrusted,
-            allow=list(allow),
-            external_roots=[os.fspath(root) for root in external_roots],
-            external_data={name: bytes(data) for name, data in (external_data or {}).items()},
+            allow=allow,
+            external_roots=external_roots,
+            external_data=external_data,
             hard_links=hard_links,
             fast_math=fast_math,
             optimize=optimize,
             mmap=mmap,
-            dimensions=dict(dimensions or {}),
+            dimensions=dimensions,
             string_dtype=string_dtype,
         )
-        unknown = sorted(set(ignored) - _OF_ONNXRUNTIME)
-        if unknown:
-            raise TypeError(f"InferenceSession has no argument {unknown[0]!r}")
-        self._load(source_of(model), options)
+        self._load(source_of(model), checked(options, sess_options))
 
     def _load(self, source: str | bytes, options: dict[str, Any]) -> None:
         self._source, self._options = source, options
@@ -159,30 +132,83 @@ class InferenceSession:
         self._inputs = [NodeArg(*info, optional) for info, optional in self._session.inputs()]
         self._outputs = [NodeArg(*info) for info in self._session.outputs()]
         self._run = self._session.run
+        #: Values that only the model without optimisation gives, and that model, once it is needed.
+        self._hidden: set[str | None] = set()
+        self._plain: InferenceSession | None = None
 
     def run(
         self,
-        output_names: Sequence[str] | None,
-        input_feed: Mapping[str, Any],
+        output_names: str | Sequence[str] | None,
+        input_feed: Mapping[str, Any] | None = None,
         run_options: Any = None,
         *,
         watch: Watch | None = None,
         timeout: float | None = None,
-        **ignored: Any,
-    ) -> list[Any]:
+        intermediate: bool = False,
+        feed_inputs: Mapping[str, Any] | None = None,
+    ) -> Any:
         """Runs the model, and returns the values of `output_names`, or all outputs.
 
-        A name may be that of any value inside the graph. Feeds are arrays by name: of NumPy, or anything with the buffer
-        protocol, DLPack or `__array_interface__`; numbers of Python become the type that the model declares. Sequences are
-        lists, optionals a value or None, maps dicts. An array may not be written to while a run reads it. `watch` is called
-        with each node that has run. `timeout` is in seconds.
+        A name may be that of any value that a node of the graph gives. For one that optimisation computed, replaced or left
+        out, the model is loaded again without it, and kept.
+
+        Feeds are arrays by name: of NumPy, or anything with the buffer protocol, DLPack or `__array_interface__`; numbers of
+        Python become the type that the model declares. Sequences are lists, optionals a value or None, maps dicts. An array
+        may not be written to while a run reads it. `feed_inputs` is onnx's name of `input_feed`.
+
+        `watch` is called with each node that has run. `timeout` is in seconds. `intermediate`, as in onnx, returns a dict of
+        what is fed and of all values that nodes of the graph give, from a model that is loaded without optimisation.
         """
         if type(input_feed) is not dict:
-            input_feed = dict(input_feed)
+            input_feed = _feeds(feed_inputs if input_feed is None else input_feed)
+        if intermediate:
+            given = sorted(self._values())
+            values = self._unoptimized().run(given, input_feed, watch=watch, timeout=timeout) if given else []
+            return {**input_feed, **dict(zip(given, values))}
+        timeout = None if timeout is None else seconds(timeout)
         # None and no names mean all, as in onnxruntime.
-        names = list(output_names) if output_names else None
-        values = self._run(names, input_feed, watch, timeout)
+        names = ([output_names] if isinstance(output_names, str) else list(output_names)) if output_names else None
+        if names is not None and watch is None and not self._hidden.isdisjoint(names):
+            return self._unoptimized().run(names, input_feed, timeout=timeout)
+        start = time.monotonic() if timeout is not None else 0.0
+        try:
+            values = self._run(names, input_feed, watch, timeout)
+        except InputError as error:
+            if not self._hides(error):
+                raise
+            if timeout is not None:
+                timeout = max(0.0, timeout - (time.monotonic() - start))
+            values = self._unoptimized()._run(names, input_feed, None, timeout)
+            self._hidden.add(error.value_name)
         return [with_string_dtype(value) for value in values] if self._options["string_dtype"] else values
+
+    def _values(self) -> set[str]:
+        """The values that nodes of the graph give."""
+        self._check_unchanged("it can't be loaded again")
+        nodes = _onnxref.Document.open(self._source).nodes
+        return {name for node in nodes for name in node.outputs if name}
+
+    def _has_inside(self, name: str | None, otherwise: bool) -> bool:
+        """Whether a node of the graph gives a value of this name, or `otherwise` if that isn't known: of OpenVINO IR."""
+        try:
+            return name in self._values()
+        except OnnxrefError:
+            return otherwise
+
+    def _hides(self, error: InputError) -> bool:
+        """Whether a run failed because optimisation left no node that gives a value."""
+        about_a_name = error.node_index is None and error.value_name is not None
+        return self._options["optimize"] and about_a_name and self._has_inside(error.value_name, False)
+
+    def _unoptimized(self) -> InferenceSession:
+        """The same model without optimisation."""
+        if not self._options["optimize"]:
+            return self
+        if self._plain is None:
+            plain = InferenceSession.__new__(InferenceSession)
+            plain._load(self._source, {**self._options, "optimize": False})
+            self._plain = plain
+        return self._plain
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs that have to be fed. As in onnxruntime, those with an initializer are not among them."""
@@ -222,7 +248,8 @@ class InferenceSession:
         entries, own = self._session.metadata()
         fields = defaultdict(str, entries)
         version = int(fields["model_version"] or 0)
-        return ModelMetadata(fields["producer_name"], fields["domain"], fields["doc_string"], version, dict(own))
+        of_model = fields["producer_name"], fields["domain"], fields["doc_string"], version, dict(own)
+        return ModelMetadata(*of_model, *self._session.graph())
 
     @property
     def notes(self) -> list[str]:
@@ -232,6 +259,18 @@ class InferenceSession:
     def get_providers(self) -> list[str]:
         """The processor."""
         return ["CPUExecutionProvider"]
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """The processor, which has no options."""
+        return {"CPUExecutionProvider": {}}
+
+    def get_session_options(self) -> SessionOptions:
+        """The options of onnxruntime that mean something here."""
+        options = SessionOptions()
+        options.intra_op_num_threads = self._options["threads"] or 0
+        for name, size in self._options["dimensions"].items():
+            options.add_free_dimension_override_by_name(name, size)
+        return options
 
     def _repr_svg_(self) -> str:
         """A picture of the graph, for notebooks."""
@@ -246,12 +285,16 @@ class InferenceSession:
         source = self._source
         if isinstance(source, bytes):
             return {"source": source, "options": self._options}
-        own, others = self._stamps
-        for path, stamp in [(source, own), *((_beside(source, file), stamp) for file, stamp in others.items())]:
-            if _stamp(path) != stamp:
-                raise LoadError(f"{path} was changed since it was loaded: the model can't be pickled")
-        files = {file: _sha256(_beside(source, file), sampled=True) for file in others}
+        self._check_unchanged("the model can't be pickled")
+        files = {file: _sha256(_beside(source, file), sampled=True) for file in self._stamps[1]}
         return {"source": os.path.abspath(source), "sha256": _sha256(source), "files": files, "options": self._options}
+
+    def _check_unchanged(self, otherwise: str) -> None:
+        """The files of the model are those that were loaded; if not, an error says what can't be done."""
+        source, (own, others) = self._source, self._stamps
+        for path, stamp in [(source, own), *((_beside(source, file), stamp) for file, stamp in others.items())]:
+            if isinstance(path, str) and _stamp(path) != stamp:
+                raise LoadError(f"{path} was changed since it was loaded: {otherwise}")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         source = state["source"]
@@ -277,7 +320,14 @@ def run(model: Model | InferenceSession, /, **arrays: Any) -> dict[str, Any]:
     return dict(zip(session.output_names, session.run(None, arrays)))
 
 
-def source_of(model: Model) -> str | bytes:
+def _feeds(feeds: Any) -> dict[str, Any]:
+    if not hasattr(feeds, "keys"):
+        kind = type(feeds).__name__
+        raise TypeError(f"input_feed: expected a dict of arrays by the names of inputs, not a value of type {kind}")
+    return dict(feeds)
+
+
+def source_of(model: Any) -> str | bytes:
     """A path, or the bytes of a model."""
     if isinstance(model, (str, os.PathLike)):
         return os.fspath(model)

@@ -35,7 +35,7 @@ class Predictor:
         *,
         inputs: Mapping[str, str] | None = None,
         outputs: Mapping[str, str] | None = None,
-        keep: Sequence[str] = (),
+        keep: str | Sequence[str] = (),
         threads: int | None = 1,
         mmap: bool = True,
         **options: Any,
@@ -43,11 +43,14 @@ class Predictor:
         session = InferenceSession(model, threads=threads, mmap=mmap and not isinstance(model, bytes), **options)
         self._columns = dict(inputs or {})
         self._outputs = dict(outputs) if outputs is not None else {name: name for name in session.output_names}
-        self._keep = list(keep)
+        self._keep = [keep] if isinstance(keep, str) else list(keep)
         names = [info.name for info in session.get_inputs()]
         unknown = sorted(set(self._columns) - set(session.input_names))
         if unknown:
             raise InputError(f"the model has no input {unknown[0]!r}: it has {', '.join(session.input_names)}")
+        for name in self._outputs.values():
+            if name not in session.output_names and not session._has_inside(name, True):
+                raise InputError(f"the model has no output {name!r}: it has {', '.join(session.output_names)}")
         for name in names:
             self._columns.setdefault(name, name)
         self._declared = {info.name: info for info in [*session.get_overridable_initializers(), *session.get_inputs()]}
@@ -57,7 +60,7 @@ class Predictor:
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs for columns of rows. Columns are arrays, or arrays of objects that are arrays or lists of one length."""
-        missing = sorted(set(self._columns.values()) - set(batch))
+        missing = sorted({*self._columns.values(), *self._keep} - set(batch))
         if missing:
             raise InputError(f"there is no column {missing[0]!r}: the columns are {', '.join(batch)}")
         feeds = {name: _stacked(column, batch[column]) for name, column in self._columns.items()}
@@ -157,13 +160,26 @@ def _stacked(column: str, value: Any) -> np.ndarray[Any, Any]:
 
 
 def _of_a_row(session: InferenceSession, names: list[str], feeds: dict[str, Any], error: InputError) -> InputError:
-    """The error of the first row that fails by itself; if none does, that of the batch."""
-    for row in range(len(next(iter(feeds.values())))):
+    """The error of the first row that fails by itself; if none does, or no rows fail so too, that of the batch."""
+
+    def of_rows(first: int, last: int) -> InputError | None:
         try:
-            session.run(names, {name: value[row : row + 1] for name, value in feeds.items()})
+            session.run(names, {name: value[first:last] for name, value in feeds.items()})
         except InputError as own:
-            return _named(row, own)
+            return own
+        return None
+
+    for row in range(len(next(iter(feeds.values())))):
+        own = of_rows(row, row + 1)
+        if own is not None:
+            # What is wrong without any row too is the column, such as its type.
+            none = of_rows(row, row)
+            return error if none is not None and _place(none) == _place(own) else _named(row, own)
     return error
+
+
+def _place(error: InputError) -> tuple[type[InputError], int | None, str | None]:
+    return type(error), error.node_index, error.value_name
 
 
 def _named(row: int, error: InputError, text: str | None = None) -> InputError:

@@ -4,7 +4,7 @@ mod graph;
 mod noise;
 mod report;
 
-use super::{Arguments, Room, VALUE_BYTES, handed_over, pairs};
+use super::{Arguments, Room, VALUE_BYTES, failed, handed_over, pairs};
 use crate::failure::{Failure, NOTHING};
 use crate::feeds::Feeds;
 use crate::path::{Trips, ValuePath};
@@ -44,7 +44,7 @@ pub(super) fn compare(arguments: &Arguments, global: &Global) -> std::result::Re
     let inputs = given.iter().cloned().collect();
     let ran = watch::run_seen(&model, inputs, &cancel, false, &mut meter);
     let mut rows: Vec<Row> = meter.rows.into_values().collect();
-    let got = ran.map_err(Failure::run)?;
+    let got = ran.map_err(|error| failed(error, Some("B")))?;
     // The worst first; those of the same error in the order of the run.
     rows.sort_by(|a, b| a.key().total_cmp(&b.key()).then(a.order.cmp(&b.order)));
     let outputs = compared(&got, &outputs, &cancel).map_err(Failure::run)?;
@@ -99,7 +99,7 @@ impl Known {
         if room.refused > 0 {
             print::note(&format!("the last {} values of A in subgraphs are not compared", grouped(room.refused)));
         }
-        outputs.map_err(Failure::run)
+        outputs.map_err(|error| failed(error, Some("A")))
     }
 
     /// A value by one of its names, in the scope of another one or around it, and of the same shape.
