@@ -125,9 +125,6 @@ struct DequantizeLinear {
 
 fn load_back(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let output = given_type(node, "output_dtype", Node::output_type)?;
-    if let (None, Some(scale)) = (output, node.input_type(1).and_then(ValueType::dtype)) {
-        check_output(scale)?;
-    }
     Ok(Box::new(DequantizeLinear { granularity: Granularity::of(node)?, output }))
 }
 
@@ -161,7 +158,10 @@ impl Operator for DequantizeLinear {
         facts.give_shape_of(0, 0);
         match self.output {
             Some(output) => facts.give_type(0, output),
-            None => facts.give_type_of(0, 1),
+            None => {
+                facts.input_type(1).and_then(ValueType::dtype).map_or(Ok(()), check_output)?;
+                facts.give_type_of(0, 1);
+            }
         }
         Ok(())
     }
