@@ -4,6 +4,7 @@ use super::{MOST, Maker, attribute, int};
 use crate::plain::{Num, Plain, common};
 use crate::proto::AttributeProto;
 use crate::proto::attribute_proto::AttributeType;
+use half::f16;
 use onnxref::DType::{self, Float, Float16, Int8, Uint8};
 
 impl Maker<'_> {
@@ -45,6 +46,7 @@ impl Maker<'_> {
 
     /// One number.
     fn number(&mut self, number: f32) -> String {
+        let number = if self.floating == Float16 { f16::from_f32(number).to_f32() } else { number };
         self.initializer(Plain::new(self.floating, &[], vec![Num::Float(number.into())]))
     }
 
