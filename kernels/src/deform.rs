@@ -47,7 +47,10 @@ impl<S: Summand<Sum = f64>> Deformed<'_, S> {
             // Channels of one group are read at the same places.
             while !out.is_empty() {
                 let group = channel.checked_div(self.channels).ok_or(Stopped::Misfit)?;
-                let count = ((group + 1) * self.channels - channel).min(out.len() / of_channel).max(1);
+                let count = ((group + 1) * self.channels - channel).min(out.len() / of_channel);
+                if count == 0 {
+                    return Err(Stopped::Misfit);
+                }
                 let (own, rest) = std::mem::take(&mut out).split_at_mut(count * of_channel);
                 let planes = self.image.get(channel * size..(channel + count) * size).ok_or(Stopped::Misfit)?;
                 for tap in 0..taps {
@@ -301,6 +304,9 @@ mod tests {
         let deformed = Deformed { axes: &axes, image: &image, channels: 1, offsets: &[0.0], mask: None };
         assert_eq!(deformed.sample(&mut [0f32; 2], ONE), Err(Stopped::Misfit));
         assert_eq!(Deformed { channels: 0, ..deformed }.sample(&mut [0f32], ONE), Err(Stopped::Misfit));
+        let wide = [axis(2, 2, 1, 1, 1, 0)];
+        let deformed_wide = Deformed { axes: &wide, offsets: &[0.0; 2], ..deformed };
+        assert_eq!(deformed_wide.sample(&mut [0f32; 3], ONE), Err(Stopped::Misfit));
         assert_eq!(Deformed { offsets: &[], ..deformed }.sample(&mut [0f32], ONE), Err(Stopped::Misfit));
     }
 }
