@@ -87,13 +87,12 @@ pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Fail
         arguments.random(&first, &feeds, (&known, &outputs), tolerance, &mut found)?;
         (found, second)
     };
-    if found.is_empty() && found.is_random() {
-        let why = "all values that both have are random: they differ from run to run of A";
-        return Err(Failure::new(NOTHING, format!("nothing was compared: {why}")));
-    }
     if found.is_empty() {
-        let hint = "value has the same name in both; `run --expect` compares a folder with output_0.pb, ..";
-        return Err(Failure::new(NOTHING, format!("nothing was compared: no {hint}")));
+        let why = match found.is_random() {
+            true => "all values that both have are random: they differ from run to run of A",
+            false => "no value has the same name in both; `run --expect` compares a folder with output_0.pb, ..",
+        };
+        return Err(Failure::new(NOTHING, format!("nothing was compared: {why}")));
     }
     if found.widened > 0 {
         let count = counted(found.widened, "value");

@@ -145,11 +145,6 @@ pub(super) fn halves(draft: &mut Draft, context: &PassContext<'_>) -> Result<()>
     Ok(())
 }
 
-/// A node that the model doesn't have.
-fn hidden(half: Half) -> Wide {
-    Wide { half, starts: false, ends: None, own_from: usize::MAX }
-}
-
 /// A draft of which some nodes compute in float32.
 struct Widening<'a, 'b> {
     draft: &'a mut Draft,
@@ -179,11 +174,7 @@ impl Widening<'_, '_> {
             let wide = *output;
             if gives == Gives::Sums {
                 *output = self.value(own)?;
-                let rounded = Made::Rowwise(Arc::new(Rounded { of: None, to }));
-                self.convert([*output, wide], DType::Float, at + 1, &place, Some(rounded))?;
-                if let Some((_, node)) = self.new.last_mut() {
-                    node.wide = Some(Box::new(Wide { ends: Some(place.operator.clone()), ..hidden(to) }));
-                }
+                self.convert([*output, wide], DType::Float, at + 1, &place, Some(to))?;
             }
             if self.narrow.contains(&own) {
                 self.convert([wide, own], half, at + 1, &place, None)?;
@@ -236,28 +227,30 @@ impl Widening<'_, '_> {
         beside(id, "", Fact::of(Some(DType::Float.into()), dims), self.draft, self.context)
     }
 
-    /// A node that makes one value of another, before the one at a place: Cast, or an operator like it.
+    /// A node that makes one value of another, before the one at a place: Cast, or what rounds sums, where the node of the model
+    /// ends that gives them.
     fn convert(
         &mut self,
         [from, to]: [Id; 2],
         dtype: DType,
         at: usize,
         place: &NodePlace,
-        other: Option<Made>,
+        rounds: Option<Half>,
     ) -> Result<()> {
         let resolver = self.context.loading.resolver;
         let (resolved, note) = (resolver.resolve("", "Cast", 13)?, Cell::default());
         let attributes = vec![("to".to_string(), Attribute::Int(dtype.code().into()))];
         let facts = [fact(from, self.draft)];
-        let made = match other {
-            Some(made) => made,
+        let made = match rounds {
+            Some(to) => Made::Rowwise(Arc::new(Rounded { of: None, to })),
             None => resolved.load(&resolved.node(&attributes, &facts, 1, &[], &note), resolver)?,
         };
+        let (half, ends) = (rounds.unwrap_or(Half::F16), rounds.map(|_| place.operator.clone()));
         let place = NodePlace { operator: Arc::new(Label::new("Cast", "", Some(13))), ..place.clone() };
         let [inputs, outputs] = [from, to].map(|id| [Some(id)].into_iter().collect());
         let mut node = DraftNode::new(place, Some(resolved), attributes, inputs, outputs);
         (node.operator, node.known) = (Some(made), [Some(dtype.into())].into_iter().collect());
-        node.wide = Some(Box::new(hidden(Half::F16)));
+        node.wide = Some(Box::new(Wide { half, starts: false, ends, own_from: usize::MAX }));
         self.new.push((at, node));
         Ok(())
     }

@@ -87,8 +87,8 @@ fn found(at: usize, draft: &Draft, readers: &Readers) -> Option<(usize, Picked)>
     let node = draft.nodes.get(at).filter(is_plain)?;
     let (axis, source) = (axis(node)?, readers.producer(node.inputs.first().copied().flatten()?)?);
     let table = draft.nodes.get(source).filter(is_plain)?;
-    let picked = Picked::of(table, &draft.entries, axis)?;
-    (table.standard() == Some("DequantizeLinear")).then_some((source, picked))
+    table.standard().filter(|name| *name == "DequantizeLinear")?;
+    Some((source, Picked::of(table, &draft.entries, axis)?))
 }
 
 /// Makes the node at a place the one that makes floats of picked integers; those that pick are to stand before it.
