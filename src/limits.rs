@@ -187,13 +187,13 @@ impl Budget {
     /// Takes `bytes` of memory.
     ///
     /// # Errors
-    /// If fewer bytes are left.
+    /// If fewer bytes are left: none are taken.
     pub(crate) fn take(&self, bytes: u64) -> Result<()> {
         let (taken, allowed) = (self.taken.get().saturating_add(bytes), self.allowed.get());
-        self.taken.set(taken);
         if taken > allowed {
             return Err(exceeded("load_bytes", "loading the model takes", taken.into(), "bytes", allowed));
         }
+        self.taken.set(taken);
         Ok(())
     }
 
@@ -228,4 +228,17 @@ pub(crate) fn exceeded(limit: &'static str, what: &str, value: u128, unit: &str,
             place.value = i128::try_from(value).ok();
             place.size = usize::try_from(allowed).ok();
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Budget, Limits};
+
+    /// What can't be had leaves what can.
+    #[test]
+    fn what_is_refused_takes_nothing() {
+        let budget = Budget::new(&Limits { load_bytes: 100, ..Limits::default() });
+        assert!(budget.take(60).is_ok() && budget.take(41).is_err() && budget.take(40).is_ok());
+        assert_eq!((budget.taken(), budget.left()), (100, 0));
+    }
 }

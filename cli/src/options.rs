@@ -173,9 +173,11 @@ pub(crate) fn shown(path: &Path) -> String {
     if is_standard_input(path) { "standard input".to_string() } else { path.to_string_lossy().into_owned() }
 }
 
+/// A time: at most a hundred years or so, after which a clock still tells it.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds, such as 0.5".to_string())?;
-    Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
+    let time = Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())?;
+    Ok(time.min(Duration::from_secs(u32::MAX.into())))
 }
 
 /// Sets a limit, of the library or of the program: `NAME=VALUE`.
@@ -243,6 +245,19 @@ impl TypedValueParser for Completed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        // A clock can still tell when that is.
+        for long in ["1e10", "1e19"] {
+            let time = seconds(long).unwrap();
+            assert!(time > Duration::from_secs(1 << 31) && std::time::Instant::now().checked_add(time).is_some());
+        }
+        for wrong in ["", "-1", "1s", "NaN", "1e20"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn sizes() {

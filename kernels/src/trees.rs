@@ -370,8 +370,10 @@ impl Packed {
             let Some(value) = out.get_mut(vote.target) else { continue };
             *value = match aggregate {
                 Aggregate::Sum | Aggregate::Average => *value + vote.weight,
-                Aggregate::Min => value.min(vote.weight),
-                Aggregate::Max => value.max(vote.weight),
+                // The first of equals, 0 and -0 among them.
+                Aggregate::Min if value.is_nan() || vote.weight < *value => vote.weight,
+                Aggregate::Max if value.is_nan() || vote.weight > *value => vote.weight,
+                Aggregate::Min | Aggregate::Max => *value,
             };
         }
     }
@@ -566,6 +568,24 @@ mod tests {
         assert_eq!(run(Aggregate::Max, &rows, 1)[..4], [1.0, 0.0, 2.0, 0.0]);
         let many = rows.repeat(500);
         assert_eq!(run(Aggregate::Sum, &many, 3), sums.repeat(500));
+    }
+
+    /// The sign of a zero is that of the first one.
+    #[test]
+    fn zeros_of_either_sign() {
+        for aggregate in [Aggregate::Min, Aggregate::Max] {
+            for first in [0.0f64, -0.0] {
+                let forest = Forest {
+                    nodes: vec![],
+                    roots: vec![Child::Leaf(0), Child::Leaf(1)],
+                    leaves: vec![0..1, 1..2],
+                    votes: [first, -first].map(|weight| Vote { target: 0, weight }).to_vec(),
+                    sets: vec![],
+                };
+                let got = run(forest, aggregate, Rows::Double(&[1.0]), [1, 1, 1], 1);
+                assert_eq!(got[0].to_bits(), first.to_bits(), "{aggregate:?}");
+            }
+        }
     }
 
     const SPECIAL: [f64; 12] = [

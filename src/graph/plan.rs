@@ -136,16 +136,16 @@ impl Plan {
             match entry.as_ref().map(|entry| entry.by) {
                 Some(By::Input(k)) if self.body => Source::Slot(k),
                 Some(By::Input(k)) => Source::Input(k),
-                _ => {
-                    if let Some(entry) = entry
-                        && let Some(value) = entry.fact.take_value()
-                    {
+                _ => match entry.and_then(|entry| Some((entry.fact.take_value()?, entry.name.clone()))) {
+                    Some((value, name)) => {
+                        // There are no more constants than ids, so the number fits.
+                        let number = self.constants.len() as u32;
                         self.constants.push(value);
-                        self.constant_names.push(entry.name.clone());
+                        self.constant_names.push(name);
+                        Source::Constant(number)
                     }
-                    // There are no more constants than ids, so the number fits.
-                    Source::Constant(self.constants.len() as u32 - 1)
-                }
+                    None => Source::Constant(u32::MAX),
+                },
             }
         })
     }

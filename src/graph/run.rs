@@ -87,7 +87,7 @@ impl Graph {
         for (at, node) in self.nodes.iter().enumerate().skip(first) {
             context.next_node(node.inputs.len() + node.outputs.len())?;
             if let Some(watch) = watch.as_mut().filter(|watch| node.is_whole(&***watch)) {
-                node.starts(&self.sources(feeds, slots), &mut **watch)?;
+                node.starts(&self.sources(feeds, slots), context, &mut **watch)?;
             }
             match &node.operator {
                 Runs::Plain(operator) => {
@@ -108,7 +108,7 @@ impl Graph {
                         node.run(&*fused.operator, &mut call).map_err(|error| self.blame(at, error))?
                     } else {
                         let layout = fused.operator.layout();
-                        let watch = if parts || layout.is_none() { &mut *watch } else { &mut None };
+                        let watch = if parts { &mut *watch } else { &mut None };
                         node.run_parts(&fused.nodes, layout, self.sources(feeds, slots), context, watch)?
                     };
                     match parts {
@@ -301,7 +301,7 @@ impl Node {
         watch: &mut Watching<'_>,
     ) -> Result<()> {
         if let Some(watch) = watch {
-            self.ends(values, &mut **watch)?;
+            self.ends(values, context, &mut **watch)?;
         }
         for (output, value) in self.outputs.iter().zip(values.iter_mut()) {
             if let Some(held) = output.slot.and_then(|slot| slots.0.get_mut(slot as usize)) {

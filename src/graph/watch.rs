@@ -3,9 +3,11 @@
 use super::{Graph, Node, NodeOutput, Runs, Scope};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::{Label, Sources, Values};
-use crate::tensor::Tensor;
+use crate::operator::{Context, Label, Sources, Values};
+use crate::tensor::Shape;
 use crate::value::Value;
+use kernels::Format;
+use kernels::convert::{Conversion, convert};
 use kernels::half::Half;
 use std::sync::Arc;
 
@@ -112,15 +114,16 @@ pub(super) struct Wide {
 }
 
 impl Wide {
-    /// The number of 16 bits in their own type.
-    fn narrowed(&self, value: &Value) -> Result<Option<Value>> {
+    /// A tensor of float32 in the model's type of 16 bits; `None` of another value.
+    fn narrowed(&self, value: &Value, context: &Context) -> Result<Option<Value>> {
         let Some(numbers) = value.tensor().ok().filter(|tensor| tensor.dtype() == DType::Float) else {
             return Ok(None);
         };
-        let mut narrow = vec![0u16; numbers.len()];
-        self.half.narrow(numbers.as_slice()?, &mut narrow);
         let dtype = if self.half == Half::F16 { DType::Float16 } else { DType::Bfloat16 };
-        Ok(Some(Tensor::from_words(dtype, numbers.shape(), narrow).into()))
+        let mut narrow = context.output_of(dtype, Shape::from_slice(numbers.shape()))?;
+        let work = Conversion::plain(Format::Single, Format::Half(self.half));
+        convert(work, numbers.aligned_bytes(), narrow.bytes_mut(), context.resources())?;
+        Ok(Some(narrow.finish().into()))
     }
 }
 
@@ -149,7 +152,7 @@ impl Node {
     }
 
     #[cold]
-    pub(super) fn starts(&self, sources: &Sources<'_>, watch: &mut dyn Watch) -> Result<()> {
+    pub(super) fn starts(&self, sources: &Sources<'_>, context: &Context, watch: &mut dyn Watch) -> Result<()> {
         let inputs: Vec<Option<&Value>> = self.inputs.iter().map(|input| sources.get((*input)?)).collect();
         let Some(wide) = self.wide.as_deref().filter(|_| !watch.whole()) else {
             return watch.starts(self.info(), &inputs);
@@ -158,7 +161,7 @@ impl Node {
             return Ok(());
         }
         let narrow = |(k, value): (usize, &Option<&Value>)| match value {
-            Some(value) if k < wide.own_from => wide.narrowed(value),
+            Some(value) if k < wide.own_from => wide.narrowed(value, context),
             _ => Ok(None),
         };
         let narrow = inputs.iter().enumerate().map(narrow).collect::<Result<Vec<_>>>()?;
@@ -172,7 +175,7 @@ impl Node {
     }
 
     #[cold]
-    pub(super) fn ends(&self, values: &Values, watch: &mut dyn Watch) -> Result<()> {
+    pub(super) fn ends(&self, values: &Values, context: &Context, watch: &mut dyn Watch) -> Result<()> {
         let named = |output: &NodeOutput| output.slot.is_some() && !output.name.is_empty();
         let outputs = self.outputs.iter().zip(values.iter()).filter(|(output, _)| named(output));
         let outputs: Vec<(&str, &Value)> =
@@ -181,7 +184,7 @@ impl Node {
             return watch.ends(self.info(), &outputs);
         };
         let Some(Label { name, domain, version }) = wide.ends.as_deref() else { return Ok(()) };
-        let narrow = outputs.iter().map(|(_, value)| wide.narrowed(value)).collect::<Result<Vec<_>>>()?;
+        let narrow = outputs.iter().map(|(_, value)| wide.narrowed(value, context)).collect::<Result<Vec<_>>>()?;
         let outputs: Vec<_> =
             outputs.iter().zip(&narrow).map(|((name, own), narrow)| (*name, narrow.as_ref().unwrap_or(own))).collect();
         watch.ends(NodeInfo { operator: name, domain, version: version.unwrap_or(0), ..self.info() }, &outputs)

@@ -1,5 +1,6 @@
 //! What fused operators compute between integers of 8 bits.
 
+use super::fused::largest;
 use super::{Align, Call, Fused, Held, Operator, Rowwise, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -282,12 +283,7 @@ impl Fused for ByteRows {
             Some(tensor.shape())
         };
         let all: Option<SmallVec<[&[usize]; ByteRows::INPUTS]>> = (0..self.inputs()).map(shape).collect();
-        let Some(all) = all else { return false };
-        let covers = |largest: &[usize], shape: &[usize]| {
-            let mut dims = shape.iter().rev().zip(largest.iter().rev());
-            shape.len() <= largest.len() && dims.all(|(own, dim)| own == dim || *own == 1)
-        };
-        all.iter().any(|largest| all.iter().all(|shape| covers(largest, shape)))
+        all.is_some_and(|all| largest(&all).is_some())
     }
 }
 

@@ -433,6 +433,15 @@ fn gate(steps: &mut Vec<(Arc<dyn Rowwise>, StepInputs)>) -> Option<()> {
     Some(())
 }
 
+/// The shape to which all others are broadcast, if it is one of them.
+pub(super) fn largest<'a>(all: &[&'a [usize]]) -> Option<&'a [usize]> {
+    let covers = |largest: &[usize], shape: &[usize]| {
+        let mut dims = shape.iter().rev().zip(largest.iter().rev());
+        shape.len() <= largest.len() && dims.all(|(own, dim)| own == dim || *own == 1)
+    };
+    all.iter().copied().find(|largest| all.iter().all(|shape| covers(largest, shape)))
+}
+
 impl Fused for Chain {
     /// All results must have the shape of the last.
     fn fits(&self, call: &Call<'_>) -> bool {
@@ -442,13 +451,8 @@ impl Fused for Chain {
         };
         let all: Option<SmallVec<[&[usize]; Chain::INPUTS]>> = (0..self.inputs).map(shape).collect();
         let Some(all) = all else { return false };
-        // The shape of one, if the others are broadcast to it.
-        let Some(largest) = all.iter().max_by_key(|shape| (shape.len(), shape.iter().max())) else { return false };
-        let covers = |shape: &[usize]| {
-            let dims = shape.iter().rev().zip(largest.iter().rev());
-            shape.len() <= largest.len() && dims.clone().all(|(own, dim)| own == dim || *own == 1)
-        };
-        all.iter().all(|shape| covers(shape)) && self.reads(|k| all.get(k) == Some(largest))
+        let Some(largest) = largest(&all) else { return false };
+        self.reads(|k| all.get(k) == Some(&largest))
     }
 
     fn chain(&self) -> Option<&Chain> {
@@ -465,5 +469,25 @@ impl Operator for Chain {
             4 => self.rows::<{ Chain::INPUTS }>(call),
             _ => Err(Error::bug("a chain has too many inputs")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::largest;
+
+    #[test]
+    fn the_shape_of_all() {
+        let shapes: [&[usize]; 4] = [&[5, 3], &[5, 1], &[3], &[]];
+        for turn in 0..4 {
+            let mut shapes = shapes;
+            shapes.rotate_left(turn);
+            assert_eq!(largest(&shapes), Some(&[5, 3][..]), "{turn}");
+        }
+        assert_eq!(largest(&[&[0, 3], &[1, 3]]), Some(&[0, 3][..]));
+        for none in [[&[5, 1][..], &[1, 3]], [&[5, 3], &[4, 3]], [&[1, 1], &[3]]] {
+            assert_eq!(largest(&none), None, "{none:?}");
+        }
+        assert_eq!(largest(&[]), None);
     }
 }

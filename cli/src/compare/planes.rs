@@ -6,13 +6,13 @@ use onnxref::{DType, Tensor, Value};
 const CHANNELS: usize = 16;
 
 /// What is stored in blocks of channels, in the form of another value: `None` unless it is `[N, C / 16, .., 16]` of the
-/// other's `[N, C, ..]`. An int8 has 128 added to it there, modulo 256.
+/// other's `[N, C, ..]`, whatever their types. An int8 has 128 added to it there, modulo 256.
 pub(super) fn in_planes(blocks: &Value, like: &Value) -> Option<Value> {
     let (blocks, like) = (blocks.tensor().ok()?, like.tensor().ok()?);
     let &[images, channels, ref places @ ..] = like.shape() else { return None };
     let &[ref shape @ .., CHANNELS] = blocks.shape() else { return None };
     let (dtype, size) = (blocks.dtype(), blocks.dtype().size());
-    if dtype != like.dtype() || *shape != *[&[images, channels.div_ceil(CHANNELS)], places].concat() {
+    if *shape != *[&[images, channels.div_ceil(CHANNELS)], places].concat() {
         return None;
     }
     let block: usize = places.iter().product::<usize>() * CHANNELS * size;
@@ -55,6 +55,13 @@ mod tests {
         assert_eq!(in_planes(&of(DType::Int8, &[2, 2, 3, 16], blocks.clone()), &signed), Some(signed));
         let (planes, blocks) = (value(&[2, 20, 3], planes), value(&[2, 2, 3, 16], blocks));
         assert_eq!(in_planes(&blocks, &planes), Some(planes.clone()));
+        let floats = (0..96).flat_map(|k| (k as f32).to_le_bytes()).collect();
+        let blocks_of_floats = of(DType::Float, &[1, 2, 3, 16], floats);
+        let halves = of(DType::Float16, &[1, 20, 3], vec![0; 120]);
+        let planes_of_floats = in_planes(&blocks_of_floats, &halves).unwrap();
+        let planes_of_floats = planes_of_floats.tensor().unwrap();
+        assert_eq!((planes_of_floats.dtype(), planes_of_floats.shape()), (DType::Float, &[1, 20, 3][..]));
+        assert_eq!(planes_of_floats.as_slice::<f32>().unwrap()[..4], [0.0, 16.0, 32.0, 1.0]);
         // None of them is in blocks of the other.
         for other in [&planes, &value(&[2, 2, 3, 8], vec![0; 96]), &value(&[2, 3, 3, 16], vec![0; 288])] {
             assert_eq!(in_planes(other, &planes), None);

@@ -148,9 +148,11 @@ impl<T: Number> Vector<'_, T> {
         if to.is_empty() {
             return Ok(());
         }
-        let unit = most * steps * size_of::<T>();
-        parallel::split(bytemuck::cast_slice_mut(to), unit, resources, |from, to| {
-            for (at, to) in bytemuck::cast_slice_mut::<u8, T>(to).chunks_mut(most * steps).enumerate() {
+        let units = [most * steps, most].map(|unit| unit * size_of::<T>());
+        parallel::split_two([cast_slice_mut(to), cast_slice_mut(sums)], units, 1, resources, |from, [to, sums]| {
+            let mut sums = cast_slice_mut::<u8, T>(sums).chunks_mut(most);
+            for (at, to) in cast_slice_mut::<u8, T>(to).chunks_mut(most * steps).enumerate() {
+                let sums = sums.next().unwrap_or_default();
                 let (lanes, first) = (to.len() / steps, self.first + (from + at) * most);
                 let start = self.start + first * lane;
                 for (part, to) in to.chunks_mut(BETWEEN_LOOKS * lanes).enumerate() {
@@ -161,6 +163,7 @@ impl<T: Number> Vector<'_, T> {
                     let start = start + done * step;
                     if is_bytes {
                         elements.quads(self.side, start, (step, lane), (k - done, lanes), to);
+                        quads::add_sums(self.side, cast_slice(to), cast_slice_mut(sums));
                         continue;
                     }
                     elements.panel(start, (step, lane), lanes, to);
@@ -170,13 +173,7 @@ impl<T: Number> Vector<'_, T> {
                 }
             }
             Ok(())
-        })?;
-        if is_bytes {
-            for (panel, sums) in to.chunks(most * steps).zip(sums.chunks_mut(most)) {
-                quads::add_sums(self.side, cast_slice(panel), cast_slice_mut(sums));
-            }
-        }
-        Ok(())
+        })
     }
 
     /// A place of the output to which a lane belongs.

@@ -115,7 +115,7 @@ fn along_rows(softmax: &DraftNode, draft: &Draft) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::dtype::DType;
-    use crate::graph::passes::testing::{run, stands_for};
+    use crate::graph::passes::testing::{Seen, run, stands_for};
     use crate::graph::testing::{self, Builder, load};
     use crate::graph::{Draft, Graph};
     use crate::operator::Attribute;
@@ -434,7 +434,10 @@ mod tests {
         assert_eq!(run(&graph, &example.feeds(), None), run(&plain, &example.feeds(), None));
         let example = Example { bias: Some(&[3, 2, 8, 8]), ..example };
         let [graph, plain] = example.graphs();
-        assert_eq!(run(&graph, &example.feeds(), None), run(&plain, &example.feeds(), None));
+        let mut seen = Seen { whole: true, names: Vec::new() };
+        assert_eq!(run(&graph, &example.feeds(), Some(&mut seen)), run(&plain, &example.feeds(), None));
+        // Its nodes run one after the other, and yet as one.
+        assert_eq!((stands_for(&graph).len(), seen.names.join(" ").as_str()), (1, "y.. y"));
         // One query.
         let one = Example { scale: None, bias: None, nan: false, shapes: [&[2, 1, 4], &[2, 4, 8], &[2, 8, 3]] };
         assert_eq!(stands_for(&load(one.draft(-1), true).unwrap()).len(), 3);

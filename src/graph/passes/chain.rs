@@ -157,10 +157,9 @@ fn plan(chain: &[usize], dtype: DType, draft: &Draft, gelus: &[Gelu]) -> Option<
 #[cfg(test)]
 mod tests {
     use crate::dtype::DType;
-    use crate::error::Result;
-    use crate::graph::passes::testing::{run, stands_for};
+    use crate::graph::passes::testing::{Seen, run, stands_for};
     use crate::graph::testing::{Builder, load};
-    use crate::graph::{Draft, NodeInfo, Runs, Watch};
+    use crate::graph::{Draft, Runs};
     use crate::operator::Chain;
     use crate::ops::testing::tensor;
     use crate::value::{Dim, Fact, Value};
@@ -203,29 +202,6 @@ mod tests {
         let plain = run(&load(draft(), false).unwrap(), &feeds(), None);
         assert_eq!(run(&graph, &feeds(), None), plain);
         assert_eq!(plain[1], tensor(&[2, 3], [1f32, 20.0, 93.0, 228.0, 642.5, 1338.0]));
-    }
-
-    /// The names of nodes that it sees.
-    struct Seen {
-        whole: bool,
-        names: Vec<String>,
-    }
-
-    impl Watch for Seen {
-        fn whole(&self) -> bool {
-            self.whole
-        }
-
-        fn starts(&mut self, node: NodeInfo<'_>, _: &[Option<&Value>]) -> Result<()> {
-            self.names.push(format!("{}..", node.name));
-            Ok(())
-        }
-
-        fn ends(&mut self, node: NodeInfo<'_>, outputs: &[(&str, &Value)]) -> Result<()> {
-            assert!(outputs.iter().all(|(name, _)| *name == node.name));
-            self.names.push(node.name.to_string());
-            Ok(())
-        }
     }
 
     #[test]

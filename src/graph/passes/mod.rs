@@ -160,7 +160,8 @@ pub(super) fn run(draft: &mut Draft, loading: &Loading<'_>) -> Result<()> {
 
 #[cfg(test)]
 mod testing {
-    use crate::graph::{Graph, Watch, testing};
+    use crate::error::Result;
+    use crate::graph::{Graph, NodeInfo, Watch, testing};
     use crate::tensor::Tensor;
     use crate::value::Value;
     use bytes::Bytes;
@@ -177,6 +178,29 @@ mod testing {
         let tensor = value.tensor().unwrap();
         let bytes = Bytes::from([&[0], tensor.bytes()].concat()).slice(1..);
         Tensor::new(tensor.dtype(), tensor.shape(), bytes).unwrap().into()
+    }
+
+    /// The names of nodes that it sees.
+    pub(super) struct Seen {
+        pub(super) whole: bool,
+        pub(super) names: Vec<String>,
+    }
+
+    impl Watch for Seen {
+        fn whole(&self) -> bool {
+            self.whole
+        }
+
+        fn starts(&mut self, node: NodeInfo<'_>, _: &[Option<&Value>]) -> Result<()> {
+            self.names.push(format!("{}..", node.name));
+            Ok(())
+        }
+
+        fn ends(&mut self, node: NodeInfo<'_>, outputs: &[(&str, &Value)]) -> Result<()> {
+            assert!(outputs.iter().all(|(name, _)| *name == node.name));
+            self.names.push(node.name.to_string());
+            Ok(())
+        }
     }
 
     /// The names of the nodes that each node stands for.

@@ -346,7 +346,7 @@ fn quantized(main: usize, draft: &Draft) -> Option<ByteNodes> {
 mod tests {
     use crate::dtype::DType;
     use crate::graph::passes::testing::{run, stands_for};
-    use crate::graph::testing::{Builder, load, load_fast};
+    use crate::graph::testing::{self, Builder, load, load_fast};
     use crate::graph::{Draft, Graph, Runs};
     use crate::operator::Attribute;
     use crate::ops::testing::tensor;
@@ -665,6 +665,29 @@ mod tests {
                 let fused = graph.nodes.iter().filter(|node| matches!(node.operator, Runs::Fused(_))).count();
                 assert_eq!(fused, if last == symmetric { 4 } else { 3 }, "{x} {w} {last}");
             }
+        }
+    }
+
+    /// Parameters of a rank that the operator doesn't take are refused, as without optimisation.
+    #[test]
+    fn parameters_of_another_rank() {
+        let (u8, i8) = (DType::Uint8, DType::Int8);
+        for what in ["x.scale", "x.zero", "w.scale", "w.zero", "y.scale", "y.zero"] {
+            let errors = [true, false].map(|optimize| {
+                let mut builder = Builder::new();
+                builder.shaped("x", Some(u8.into()), Some([1, 8, 5, 5].map(Dim::Fixed).to_vec()));
+                qlinear(&mut builder, ["x", "y"], [u8, i8, u8], ([16, 8, 3, 3], 0), 1);
+                let id = builder.id(&format!("y.{what}"));
+                let fact = &mut builder.draft.entries[id.at()].fact;
+                let tensor = fact.take_value().unwrap().into_tensor().unwrap();
+                let shape = [1, tensor.len()];
+                *fact = Fact::constant(tensor.reshaped(shape[..].into()).unwrap().into());
+                let graph = load(builder.output("y"), optimize);
+                let ran = graph.and_then(|graph| testing::run(&graph, &[bytes(u8, &[1, 8, 5, 5], 1)], None));
+                ran.unwrap_err().to_string()
+            });
+            assert!(errors[0].contains("has shape [1, "), "{}", errors[0]);
+            assert_eq!(errors[0], errors[1], "{what}");
         }
     }
 

@@ -115,16 +115,12 @@ fn pick(
         let (of, dims) = (ValueType::from(tensor.dtype()), fact(output, draft).and_then(Fact::dims));
         let own = Fact::of(Some(of.clone()), dims.filter(|_| k == 0).map(Into::into));
         let Some((mut gather, _)) = copy(at, draft, context) else { return Ok(()) };
+        let Some(data) = gather.inputs.first_mut() else { return Ok(()) };
+        let tensor = shape.map_or(Ok(tensor.clone()), |shape| tensor.reshaped(shape.clone()))?;
+        // Errors name what the node of the model reads.
+        *data = data.map(|data| beside(data, "", Fact::constant(tensor.into()), draft, context)).transpose()?;
         let id = beside(output, what, own, draft, context)?;
-        let from = match shape.filter(|shape| ***shape != *tensor.shape()) {
-            Some(shape) => {
-                let matrix = Fact::constant(tensor.reshaped(shape.clone())?.into());
-                Some(beside(id, "matrix", matrix, draft, context)?)
-            }
-            None => *list,
-        };
         *list = Some(id);
-        gather.inputs.first_mut().into_iter().for_each(|input| *input = from);
         (gather.outputs, gather.known) = ([Some(id)].into_iter().collect(), [Some(of)].into_iter().collect());
         new.push((at, gather));
     }
@@ -140,7 +136,7 @@ mod tests {
     use super::LEAST;
     use crate::dtype::DType;
     use crate::graph::passes::testing::run;
-    use crate::graph::testing::{Builder, load};
+    use crate::graph::testing::{self, Builder, load};
     use crate::graph::{Draft, Graph};
     use crate::operator::Attribute;
     use crate::ops::testing::{int, tensor};
@@ -281,6 +277,20 @@ mod tests {
         assert!(Case { axis: 0, block: 6, scales: vec![2, LEAST / 128, 16], along: 1, ..cube.clone() }.picks());
         assert!(Case { axis: 1, block: 0, scales: vec![LEAST / 128], along: 2, ..cube.clone() }.picks());
         assert!(Case { axis: 1, block: 0, scales: vec![LEAST / 128], along: 0, ..cube }.picks());
+    }
+
+    /// An error names the floats, as without optimisation.
+    #[test]
+    fn a_place_beyond_the_table() {
+        let matrix = Case { axis: 0, block: 10, scales: vec![LEAST.div_ceil(320), 32], along: 1, ..Case::default() };
+        for case in [Case::default(), matrix] {
+            let errors = [true, false].map(|optimize| {
+                let graph = load(case.draft(&[1]), optimize).unwrap();
+                let indices = tensor(&[1], [i64::MAX]);
+                testing::run(&graph, &[indices], None).unwrap_err().to_string()
+            });
+            assert_eq!(errors[0], errors[1]);
+        }
     }
 
     /// Small tables, blocks of what is picked, lists of a cube's entries, and what else reads the floats.

@@ -61,13 +61,14 @@ impl Blockwise for QLinearConv {
     fn of_bytes(&self, constant: &Constants<'_>) -> Option<(Box<dyn Fused>, [usize; 2])> {
         let (w, bias) = (constant(3)?, constant(8));
         let [count, of_each, ..] = *w.shape() else { return None };
-        let single = |k: usize| constant(k).filter(|tensor| tensor.len() == 1);
+        let list = |k: usize| constant(k).filter(|tensor| tensor.rank() < 2);
+        let single = |k: usize| list(k).filter(|tensor| tensor.len() == 1);
         let scale = |k: usize| single(k)?.as_slice::<f32>().ok()?.first().copied();
         let (x_scale, y_scale) = (scale(1)?, scale(6)?);
-        let of_filters = constant(4)?.as_slice::<f32>().ok()?;
+        let of_filters = list(4)?.as_slice::<f32>().ok()?;
         let factors = of_filters.iter().map(|own| factor(x_scale, *own, y_scale)).collect::<Vec<f32>>();
         let bytes = ByteProduct {
-            zeros: [single(2)?.clone(), constant(5)?.clone()],
+            zeros: [single(2)?.clone(), list(5)?.clone()],
             constant: true,
             factors: Tensor::from(factors),
             bias: bias.cloned(),
