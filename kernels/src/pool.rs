@@ -3,6 +3,10 @@
 //! What happens to the elements of a window is a [`Reduction`], as for lanes, or finds the place of
 //! the greatest ([`Greatest`]). Elements are added in row-major order, for neighbouring windows at once.
 
+mod greatest;
+
+pub use greatest::greatest;
+
 use super::cpu::for_each_level;
 use super::lanes::{Extreme, Fold, Number, Partial, Reduction, Stored};
 use super::lookout::Lookout;
@@ -475,9 +479,9 @@ mod tests {
         let of_bytes = Greatest(<i8 as Ordered<u8>>::extreme::<false>());
         pool(&of_bytes, &bytes, pooling(true), &mut least, &mut columns, resources).unwrap();
         let mut alone = vec![0i8; planes * output];
-        pool(&Reduced(<i8 as Ordered<u8>>::extreme::<false>()), &bytes, pooling(true), &mut alone, &mut [], resources)
-            .unwrap();
+        super::greatest(<i8 as Ordered<u8>>::extreme::<false>(), &bytes, &windows, &mut alone, resources).unwrap();
         assert_eq!(alone, least);
+        check_greatest(&windows, &data, resources);
         let (mut means, mut norms) = (vec![0f32; planes * output], vec![bf16::ZERO; planes * output]);
         pool::<_, f32, f32>(&Reduced(Mean), &data, pooling(false), &mut means, &mut [], resources).unwrap();
         pool::<_, bf16, f32>(&Reduced(L2), &halves, pooling(false), &mut norms, &mut [], resources).unwrap();
@@ -519,11 +523,32 @@ mod tests {
         }
     }
 
+    /// Also of zeros of either sign and of NaN, bit by bit, as if each window was looked at alone.
+    fn check_greatest(windows: &Windows, data: &[f32], resources: Resources<'_>) {
+        for nan in [false, true] {
+            let data = data.iter().enumerate().map(|(k, x)| match k % 11 {
+                0 => 0.0,
+                1 | 2 => -0.0,
+                3 if nan => f32::NAN,
+                _ => -x.abs(),
+            });
+            let data: Vec<f32> = data.collect();
+            let extreme = <f32 as Ordered<f32>>::extreme::<false>();
+            let [mut got, mut want] =
+                [0, 1].map(|k| vec![k as f32; data.len() / windows.input().max(1) * windows.output()]);
+            let pooling = Pooling { windows, counted: windows, column_major: false };
+            pool::<_, f32, f32>(&Reduced(extreme), &data, pooling, &mut want, &mut [], resources).unwrap();
+            super::greatest(extreme, &data, windows, &mut got, resources).unwrap();
+            let bits = |list: &[f32]| list.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
+            assert_eq!(bits(&got), bits(&want), "{windows:?}");
+        }
+    }
+
     const ALONE: Resources<'_> = Resources { threads: 1, stop: None };
 
     #[test]
     fn windows_of_all_kinds() {
-        let cases: [&[Axis]; 12] = [
+        let cases: [&[Axis]; 14] = [
             &[],
             &[axis(5, 5, 1, 1, 1, 0)],
             &[axis(7, 3, 3, 2, 1, 0)],
@@ -541,6 +566,8 @@ mod tests {
             // Longer than a run.
             &[axis(3, 3, 3, 1, 1, 1), axis(150, 150, 3, 1, 1, 1)],
             &[axis(3, 3, 2, 1, 1, 1), axis(300, 100, 4, 3, 1, 1)],
+            &[axis(20, 22, 9, 1, 1, 5), axis(140, 142, 9, 1, 1, 5)],
+            &[axis(9, 9, 5, 1, 2, 4), axis(260, 131, 5, 2, 3, 7)],
         ];
         for axes in cases {
             at_each_level(|| check(axes, 3, ALONE));

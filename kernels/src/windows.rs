@@ -161,6 +161,12 @@ impl Windows {
         &self.last
     }
 
+    /// The rows and columns of an image, if there are two axes.
+    pub(super) fn of_image(&self) -> Option<[&Axis; 2]> {
+        let [rows] = &*self.outer else { return None };
+        Some([rows, &self.last])
+    }
+
     /// Elements of a plane of the input.
     pub fn input(&self) -> usize {
         volume(self.last.input, self.outer.iter().map(|axis| &axis.input))

@@ -830,7 +830,9 @@ mod tests {
                         run(&plain, std::slice::from_ref(&x), None)
                     );
                 }
-                assert_eq!(laid(&graph), if pays() { want } else { &[] }, "{name} of {channels} {dtype}");
+                // The greatest of few channels take less on planes.
+                let stays = name == "MaxPool" && channels < 16;
+                assert_eq!(laid(&graph), if pays() && !stays { want } else { &[] }, "{name} of {channels} {dtype}");
             }
         }
     }

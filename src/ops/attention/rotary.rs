@@ -150,10 +150,10 @@ impl Angles<'_> {
             };
             if !fits {
                 let needs = match ids {
-                    Some(_) => format!("with position_ids [any, {half}]"),
-                    None => format!("without position_ids [{batch}, {tokens}, {half}]"),
+                    Some(_) => format!("[any, {half}] is needed with position_ids"),
+                    None => format!("[{batch}, {tokens}, {half}] is needed without position_ids"),
                 };
-                let text = format!("{} has shape {}: {needs} is needed", quote(name), ShapeText(cache.shape()));
+                let text = format!("{} has shape {}: {needs}", quote(name), ShapeText(cache.shape()));
                 return Err(Error::input(text).parameter(name));
             }
         }
@@ -245,7 +245,7 @@ mod tests {
         let error =
             run("RotaryEmbedding", 23, [], [&x, cos, sin, &ids]).fails("position_ids[0, 0] = 2, but \"cos_cache\"");
         assert_eq!(error.place().position.as_deref(), Some(&[0, 0][..]));
-        run("RotaryEmbedding", 23, [], [&x, cos, sin]).fails("without position_ids [1, 1, 2] is needed");
+        run("RotaryEmbedding", 23, [], [&x, cos, sin]).fails("[1, 1, 2] is needed without position_ids");
         let flat = tensor(&[1, 1, 4], [0f32; 4]);
         run("RotaryEmbedding", 23, [], [&flat, cos, sin, &ids]).fails("with rank 3 the attribute num_heads is needed");
         run("RotaryEmbedding", 23, [int("num_heads", 3)], [&flat, cos, sin, &ids])

@@ -110,6 +110,12 @@ mod tests {
         run("Cast", 23, [to(DType::Int4)], [&far]).gives(codes(DType::Int4, &[7, 7]));
         let down = ("round_mode", Attribute::String("down".into()));
         run("Cast", 25, [to(DType::Float8e8m0), down], [&far]).gives(codes(DType::Float8e8m0, &[156, 130]));
+        // Its greatest number, and what is above it, though it is nearest.
+        let (ends, nearest) =
+            (tensor(&[2], [2f32.powi(127), 1.8e38]), ("round_mode", Attribute::String("nearest".into())));
+        let attributes = [to(DType::Float8e8m0), nearest, int("saturate", 0)];
+        run("Cast", 25, attributes, [&ends]).gives(codes(DType::Float8e8m0, &[254, 255]));
+        run("Cast", 25, [to(DType::Float8e8m0)], [&ends]).gives(codes(DType::Float8e8m0, &[254, 254]));
         run("Cast", 28, [to(DType::Float)], [&tensor(&[0, 3], Vec::<i64>::new())])
             .gives(tensor(&[0, 3], Vec::<f32>::new()));
     }

@@ -24,7 +24,7 @@ impl Flatten {
     fn place(&self, rank: usize, shape: impl Display) -> Result<usize> {
         let at = if self.axis == rank as i64 { Some(rank) } else { Axis::place(self.axis.into(), rank) };
         at.filter(|_| self.negative || self.axis >= 0).ok_or_else(|| {
-            let least = if self.negative { format!("-{rank}") } else { "0".to_string() };
+            let least = if self.negative && rank > 0 { format!("-{rank}") } else { "0".to_string() };
             let text = format!("axis {} is out of range for \"input\" of shape {shape}", self.axis);
             let error = Error::model(format!("{text}: allowed {least}..={rank}")).attribute("axis");
             let error = error.axis(self.axis).value(self.axis);
@@ -73,6 +73,7 @@ mod tests {
         run("Flatten", 9, [int("axis", -1)], [&data])
             .fails("axis -1 is out of range for \"input\" of shape [1, 2]: allowed 0..=2");
         run("Flatten", 25, [int("axis", 3)], [&data]).fails("allowed -2..=2");
+        run("Flatten", 25, [int("axis", 1)], [&tensor(&[], [7f32])]).fails("of shape []: allowed 0..=0");
         // Rows of nothing, but more than a dimension counts.
         let long = 1 << (usize::BITS / 2 + 8);
         let nothing = tensor(&[long, long, 0], Vec::<f32>::new());

@@ -42,7 +42,19 @@ impl MaxUnpool {
                     format!("output_shape has {} numbers, but \"X\" has rank {rank}: they must be equal", shape.len());
                 return Err(Error::input(text).parameter("output_shape").size(shape.len()));
             }
-            Some(shape) => shape,
+            Some(shape) => {
+                for (d, (own, size)) in outer.iter().zip(&shape).enumerate() {
+                    if let (Some(own), Some(size)) = (own.fixed(), size.fixed())
+                        && own != size
+                    {
+                        let text = format!(
+                            "output_shape[{d}] is {size}, but dimension {d} of \"X\" is {own}: pools keep it, so they must be equal"
+                        );
+                        return Err(Error::input(text).parameter("output_shape").position(vec![d]).size(own as usize));
+                    }
+                }
+                shape
+            }
             None if facts.input(2).is_none() => covered.clone(),
             None => vec![Dim::Unknown; rank],
         };
@@ -178,6 +190,10 @@ mod tests {
         infer("MaxUnpool", 9, kernel(), [x, "int64[1, 2, 2]"]).fails("\"I\" has shape [1, 2, 2] of rank 3");
         infer("MaxUnpool", 9, kernel(), [x, places, "{4, 4}"])
             .fails("output_shape has 2 numbers, but \"X\" has rank 4");
+        for (shape, d) in [("{2, 1, 4, 4}", 0), ("{1, 2, 4, 4}", 1)] {
+            let text = format!("output_shape[{d}] is 2, but dimension {d} of \"X\" is 1");
+            infer("MaxUnpool", 11, kernel(), [x, places, shape]).fails(&text);
+        }
         infer("MaxUnpool", 9, [ints("kernel_shape", &[2])], [x, places]).fails("2 are needed");
     }
 }

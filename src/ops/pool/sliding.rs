@@ -6,6 +6,7 @@ use super::global;
 use super::in_blocks::InBlocksOf;
 use super::order::Order;
 use crate::ops::prelude::*;
+use kernels::gemm::blocks::CHANNELS;
 use kernels::half::Half;
 use kernels::pool::{self, Greatest, Pooling, Reduced};
 use kernels::windows::Axis;
@@ -151,15 +152,16 @@ impl Blockwise for Pool {
         Some(Arc::new(Pool { attributes: self.attributes.clone(), how }))
     }
 
-    fn in_blocks(&self, channels: usize, _: usize, _: &Constants<'_>) -> Option<InBlocks> {
+    fn in_blocks(&self, channels: usize, axes: usize, _: &Constants<'_>) -> Option<InBlocks> {
         // On planes, windows take longer than changes of the layout and empty parts of vectors.
-        let ends = if channels >= FEW { Ends::Any } else { Ends::Both };
+        let few = if axes == 2 && matches!(self.how, How::Greatest { .. }) { CHANNELS } else { FEW };
+        let ends = if channels >= few { Ends::Any } else { Ends::Both };
         let operator = InBlocksOf { attributes: self.attributes.clone(), how: self.how, channels };
         (!matches!(self.how, How::Norm(_))).then(|| InBlocks::Windows { operator: Arc::new(operator), channels, ends })
     }
 }
 
-/// Channels from which on windows are worth blocks of their own.
+/// Channels from which on windows are worth blocks of their own; along two axes, the greatest are if a block is full.
 const FEW: usize = 4;
 
 fn floats(
@@ -181,7 +183,7 @@ fn greatest(call: &Call<'_>, pooling: Pooling<'_>, y: &mut NewTensor, places: Op
     by_type!(floats_and_bytes, x.dtype(), S as T => {
         let (from, to, extreme) = (x.as_slice::<S>()?, y.elements_mut::<S>()?, <S as Ordered<T>>::extreme::<false>());
         let pooled = match places {
-            None => pool::pool::<_, S, T>(&Reduced(extreme), from, pooling, to, &mut [], resources),
+            None => pool::greatest::<S, T>(extreme, from, pooling.windows, to, resources),
             Some(places) => {
                 pool::pool::<_, S, T>(&Greatest(extreme), from, pooling, to, places.elements_mut()?, resources)
             }

@@ -4,10 +4,11 @@ use super::CHANNELS;
 use super::each::Planned;
 use crate::cpu::for_each_level;
 use crate::half::Half;
-use crate::lanes::Mean;
+use crate::lanes::{Halved, Mean, Stored};
 use crate::pool::{Pool, Reduced};
 use crate::windows::Axis;
 use crate::{Resources, Stopped};
+use bytemuck::cast_slice_mut;
 
 type Partial = <Reduced<Mean> as Pool<f32>>::Partial;
 
@@ -33,30 +34,41 @@ pub fn mean(
             let columns = columns.get(column..column + seen.count).ok_or(Stopped::Misfit)?;
             let [deep, down, across] = each.each.axes;
             let is_empty = deep.taps(slice).is_empty() || down.taps(first + row).is_empty();
-            self::row(from, seen.offsets, (around, columns), (is_empty, across, column), half, out);
-            half.iter().for_each(|half| half.round(out));
+            let seen = Seen { from, offsets: seen.offsets, around, columns, is_empty, across, first: column };
+            match half {
+                None => self::row::<f32>(seen, out),
+                Some(Half::F16) => self::row::<Halved<false>>(seen, cast_slice_mut(out)),
+                Some(Half::Bf16) => self::row::<Halved<true>>(seen, cast_slice_mut(out)),
+            }
         }
         Ok(())
     })
 }
 
+/// What a row sees.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    from: &'a [f32],
+    offsets: &'a [u32],
+    /// How many entries count along the other axes, and along columns.
+    around: usize,
+    columns: &'a [usize],
+    /// Windows see padding only.
+    is_empty: bool,
+    across: &'a Axis,
+    /// The column of the first place.
+    first: usize,
+}
+
 for_each_level! {
-    fn row<>(
-        from: &[f32], offsets: &[u32], counts: (usize, &[usize]), empty: (bool, &Axis, usize), half: Option<Half>,
-        out: &mut [f32]
-    ) -> () = row_body;
+    fn row<S: Stored<f64>>(seen: Seen<'_>, out: &mut [S]) -> () = row_body::<S>;
 }
 
 #[inline(always)]
-fn row_body(
-    from: &[f32],
-    offsets: &[u32],
-    (around, columns): (usize, &[usize]),
-    (is_empty, across, first): (bool, &Axis, usize),
-    half: Option<Half>,
-    out: &mut [f32],
-) {
+fn row_body<S: Stored<f64>>(seen: Seen<'_>, out: &mut [S]) {
+    let Seen { from, offsets, around, columns, is_empty, across, first } = seen;
     let pool = Reduced(Mean);
+    let inside = across.inside(&(first..first + columns.len()));
     for ((place, out), count) in out.as_chunks_mut::<CHANNELS>().0.iter_mut().enumerate().zip(columns) {
         let mut sums: [Partial; CHANNELS] = [<Reduced<Mean> as Pool<f32>>::START; CHANNELS];
         for offset in offsets {
@@ -66,11 +78,9 @@ fn row_body(
                 *sum = pool.add(*sum, *number, 0);
             }
         }
-        let count = around.saturating_mul(*count);
-        let elements = if is_empty || across.taps(first + place).is_empty() { 0 } else { count };
-        for (to, sum) in out.iter_mut().zip(sums) {
-            let (mean, _) = Pool::<f32>::end(&pool, sum, elements, count);
-            *to = half.map_or(mean as f32, |half| half.odd(mean));
-        }
+        let (count, at) = (around.saturating_mul(*count), first + place);
+        let is_empty = is_empty || !inside.contains(&at) && across.taps(at).is_empty();
+        let means = sums.map(|sum| Pool::<f32>::end(&pool, sum, if is_empty { 0 } else { count }, count).0);
+        S::store(&means, out);
     }
 }
