@@ -156,14 +156,16 @@ impl Codes {
     }
 }
 
-/// float8e8m0: the code is the exponent of f32, and has neither sign nor zero. What is below its least number, 2^-127, or
-/// above its greatest, 2^127, becomes that number, or NaN if it doesn't saturate. The standard leaves negative numbers open: they become NaN.
+/// float8e8m0: the code is the exponent of f32, and has neither sign nor zero. What is below its least number, 2^-127,
+/// becomes that number, or NaN if it doesn't saturate. The standard leaves negative numbers open: they become NaN.
 #[inline(always)]
 fn power_of_two(number: f32, rounding: Rounding) -> u8 {
     const NAN: u8 = 255;
     const GREATEST: u8 = 254;
     /// The bits of 2^-127, which f32 holds as a subnormal number.
     const LEAST: u32 = 1 << 22;
+    /// Those of 2^127.
+    const MOST: u32 = (GREATEST as u32) << 23;
     if number.is_nan() || number < 0.0 {
         return NAN;
     }
@@ -171,16 +173,23 @@ fn power_of_two(number: f32, rounding: Rounding) -> u8 {
     if bits < LEAST {
         return if rounding.saturate { 0 } else { NAN };
     }
-    if bits > u32::from(GREATEST) << 23 {
-        return if rounding.saturate { GREATEST } else { NAN };
-    }
     // The bits of the powers of 2 around it.
     let below = if bits < 2 * LEAST { LEAST } else { bits >> 23 << 23 };
     let up = match rounding.direction {
         Direction::Up => bits > below,
         Direction::Down => false,
         // Halfway between 2^n and 2^(n + 1) the highest bit of the mantissa is set, of a subnormal number the next.
-        Direction::Nearest => bits - below >= if below == LEAST { LEAST / 2 } else { LEAST },
+        // Beyond the greatest number nothing is near.
+        Direction::Nearest => match below {
+            LEAST => bits - below >= LEAST / 2,
+            MOST => bits > below,
+            _ => bits - below >= LEAST,
+        },
     };
-    (bits >> 23) as u8 + u8::from(up)
+    let code = (bits >> 23) as u8;
+    match code.checked_add(up.into()) {
+        Some(code) if code <= GREATEST => code,
+        _ if rounding.saturate => GREATEST,
+        _ => NAN,
+    }
 }

@@ -171,6 +171,8 @@ impl Numbers {
         let up = match direction {
             Direction::Up => number.compare(value).is_gt(),
             Direction::Down => false,
+            // The standard's table: what is above the greatest number is NaN.
+            Direction::Nearest if below == 254 => number.compare(value).is_gt(),
             Direction::Nearest => number.compare(1.5 * value).is_ge(),
         };
         match below + usize::from(up) {
