@@ -65,16 +65,21 @@ impl ByteProduct {
         self.factors.as_slice::<f32>().is_ok_and(|all| all.iter().all(|factor| factor.is_finite()))
     }
 
-    /// What bytes of the second operand are combined with to be those of int8 less their zero points, if that makes them so.
-    pub(crate) fn flip(&self) -> Option<u8> {
+    /// What bytes of the second operand are combined with to be those of int8.
+    pub(crate) fn flip(&self) -> u8 {
         let [_, zeros] = &self.zeros;
-        let flip = if zeros.dtype() == DType::Int8 { 0 } else { 0x80 };
-        zeros.bytes().iter().all(|zero| *zero == flip).then_some(flip)
+        if zeros.dtype() == DType::Int8 { 0 } else { 0x80 }
+    }
+
+    /// Whether the second operand has no zero points, if it's int8.
+    pub(crate) fn is_symmetric(&self) -> bool {
+        let [_, zeros] = &self.zeros;
+        zeros.bytes().iter().all(|zero| *zero == self.flip())
     }
 
     /// As a convolution in blocks scales its sums, if it's one.
     pub(crate) fn scaling(&self) -> Result<Scaling<'_>> {
-        let ByteProduct { zeros: [zero, _], zero_point, factors, bias, floats, .. } = self;
+        let ByteProduct { zeros: [zero, of_filters], zero_point, factors, bias, floats, .. } = self;
         let byte = |zero: &Tensor| zero.bytes().first().copied().unwrap_or(0) ^ ByteProduct::turn(zero.dtype());
         let scales = match floats {
             Some(Floats { scales: [images, out], of_columns, bias }) => Scales::Floats {
@@ -88,7 +93,8 @@ impl ByteProduct {
                 bias: bias.as_ref().map(Tensor::as_slice).transpose()?,
             },
         };
-        Ok(Scaling { outside: byte(zero), scales, zero: byte(zero_point) })
+        let of_filters = if self.is_symmetric() { &[] } else { of_filters.bytes() };
+        Ok(Scaling { outside: byte(zero), of_filters, scales, zero: byte(zero_point) })
     }
 
     /// Whether these are the operands, with a number of columns or filters, and sums of so many steps fit in int32.

@@ -264,6 +264,8 @@ pub(super) trait Dot: Vector<Of = u32> {
     }
     /// As many bytes as numbers.
     unsafe fn widen(from: *const u8) -> Self;
+    /// As above, where each is the first three bytes of its number.
+    unsafe fn spread(from: *const u8) -> Self;
 }
 
 impl<const N: usize> Dot for Plain<u32, N> {
@@ -281,6 +283,11 @@ impl<const N: usize> Dot for Plain<u32, N> {
     unsafe fn widen(from: *const u8) -> Self {
         // SAFETY: see `Dot`.
         Plain(unsafe { from.cast::<[u8; N]>().read() }.map(u32::from))
+    }
+    #[inline(always)]
+    unsafe fn spread(from: *const u8) -> Self {
+        // SAFETY: see `Dot`.
+        Plain(unsafe { from.cast::<[u8; N]>().read() }.map(|byte| u32::from_le_bytes([byte, byte, byte, 0])))
     }
 }
 
@@ -301,6 +308,18 @@ mod x86 {
             // SAFETY: see `Dot`.
             U32x16(unsafe { _mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast())) })
         }
+        #[inline(always)]
+        unsafe fn spread(from: *const u8) -> Self {
+            // SAFETY: see `Dot`.
+            U32x16(unsafe { _mm512_shuffle_epi8(Self::widen(from).0, _mm512_broadcast_i32x4(thrice())) })
+        }
+    }
+
+    /// For each number of four its first byte thrice, and a zero.
+    #[inline(always)]
+    unsafe fn thrice() -> __m128i {
+        // SAFETY: see `Dot`.
+        unsafe { _mm_setr_epi8(0, 0, 0, -1, 4, 4, 4, -1, 8, 8, 8, -1, 12, 12, 12, -1) }
     }
 
     impl Dot for U32x8 {
@@ -332,6 +351,11 @@ mod x86 {
             // SAFETY: see `Dot`.
             U32x8(unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast())) })
         }
+        #[inline(always)]
+        unsafe fn spread(from: *const u8) -> Self {
+            // SAFETY: see `Dot`.
+            U32x8(unsafe { _mm256_shuffle_epi8(Self::widen(from).0, _mm256_broadcastsi128_si256(thrice())) })
+        }
     }
 
     impl Dot for VnniU32x8 {
@@ -344,6 +368,11 @@ mod x86 {
         unsafe fn widen(from: *const u8) -> Self {
             // SAFETY: see `Dot`.
             VnniU32x8(unsafe { U32x8::widen(from).0 })
+        }
+        #[inline(always)]
+        unsafe fn spread(from: *const u8) -> Self {
+            // SAFETY: see `Dot`.
+            VnniU32x8(unsafe { U32x8::spread(from).0 })
         }
     }
 }

@@ -309,7 +309,7 @@ fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option
     let bytes = ByteProduct { zeros, constant, factors, bias: of_sums, most: OnceLock::new(), zero_point, floats };
     // A channel on its own has loops for images alone; else it is soonest summed in floats, which is exact too.
     let own = |count: &Dim| count.fixed() == Some(groups) && w.dims.len() == 4;
-    let symmetric = constant && bytes.flip().is_some();
+    let symmetric = constant && bytes.is_symmetric();
     if alone && !(symmetric && w.dims.first().is_some_and(own)) {
         return None;
     }
@@ -599,7 +599,7 @@ mod tests {
     }
 
     /// `y` = QLinearConv of `x` with constants; `w_zero` is that of all filters.
-    fn qlinear(builder: &mut Builder, [x, y]: [&str; 2], dtypes: [DType; 3], w: ([usize; 4], u8), group: i64) {
+    fn qlinear(builder: &mut Builder, [x, y]: [&str; 2], dtypes: [DType; 3], w: (&[usize], u8), group: i64) {
         let name = |what: &str| format!("{y}.{what}");
         let (shape, zero) = w;
         let mut constants: Vec<(String, Value)> = Vec::new();
@@ -613,7 +613,7 @@ mod tests {
         }
         let count = shape[0];
         let numbers = |k: usize| (k * 7 % 11) as f32;
-        constants.push((name("w"), bytes(dtypes[1], &shape, count as u64)));
+        constants.push((name("w"), bytes(dtypes[1], shape, count as u64)));
         constants.push((
             name("w.scale"),
             tensor(&[count], (0..count).map(|k| 0.01 + numbers(k) / 1000.0).collect::<Vec<_>>()),
@@ -627,7 +627,7 @@ mod tests {
         }
         let inputs = ["x.scale", "x.zero", "w", "w.scale", "w.zero", "y.scale", "y.zero", "b"].map(name);
         let inputs: Vec<&str> = [x].into_iter().chain(inputs.iter().map(String::as_str)).collect();
-        let pads = Attribute::Ints(vec![shape[2] as i64 / 2; 4]);
+        let pads = Attribute::Ints(vec![shape[2] as i64 / 2; 2 * (shape.len() - 2)]);
         let attributes = vec![("group".to_string(), Attribute::Int(group)), ("pads".to_string(), pads)];
         builder.op_with("QLinearConv", attributes, &inputs, y);
     }
@@ -641,7 +641,7 @@ mod tests {
                 let draft = || {
                     let mut builder = Builder::new();
                     builder.shaped("x", Some(x.into()), Some([2, 3, 9, 38].map(Dim::Fixed).to_vec()));
-                    qlinear(&mut builder, ["x", "first"], [x, w, u8], ([20, 3, 3, 3], symmetric), 1);
+                    qlinear(&mut builder, ["x", "first"], [x, w, u8], (&[20, 3, 3, 3], symmetric), 1);
                     let zero = builder.id("relu.zero");
                     builder.draft.constant(
                         zero,
@@ -651,8 +651,8 @@ mod tests {
                     builder.op("DequantizeLinear", &["first", "first.y.scale", "first.y.zero"], "floats");
                     builder.op("Relu", &["floats"], "relu");
                     builder.op("QuantizeLinear", &["relu", "first.x.scale", "relu.zero"], "bytes");
-                    qlinear(&mut builder, ["bytes", "own"], [x, w, i8], ([20, 1, 3, 3], symmetric), 20);
-                    qlinear(&mut builder, ["own", "y"], [i8, w, x], ([18, 20, 1, 1], last), 1);
+                    qlinear(&mut builder, ["bytes", "own"], [x, w, i8], (&[20, 1, 3, 3], symmetric), 20);
+                    qlinear(&mut builder, ["own", "y"], [i8, w, x], (&[18, 20, 1, 1], last), 1);
                     builder.output("y")
                 };
                 let feeds = [bytes(x, &[2, 3, 9, 38], 1)];
@@ -668,6 +668,34 @@ mod tests {
         }
     }
 
+    /// Filters of one channel have zero points in blocks too, and lines are images of one axis.
+    #[test]
+    fn bytes_of_lines_and_zero_points_of_filters() {
+        let (u8, i8) = (DType::Uint8, DType::Int8);
+        let shapes: [[&[usize]; 3]; 2] =
+            [[&[2, 20, 38], &[20, 1, 9], &[7, 20, 3]], [&[1, 20, 9, 13], &[20, 1, 3, 3], &[18, 20, 1, 1]]];
+        for ([image, own, all], (x, w, zero)) in shapes.into_iter().flat_map(|shapes| {
+            [(u8, u8, 120), (u8, u8, 0), (i8, u8, 255), (u8, i8, 3), (i8, i8, 0x80), (u8, i8, 0)].map(|of| (shapes, of))
+        }) {
+            let draft = || {
+                let mut builder = Builder::new();
+                let dims: Vec<Dim> = image.iter().copied().map(Dim::Fixed).collect();
+                builder.shaped("x", Some(x.into()), Some(dims));
+                qlinear(&mut builder, ["x", "own"], [x, w, u8], (own, zero), 20);
+                qlinear(&mut builder, ["own", "y"], [u8, i8, x], (all, 0), 1);
+                builder.output("y")
+            };
+            let feeds = [bytes(x, image, 1)];
+            let want = run(&load(draft(), false).unwrap(), &feeds, None);
+            at_each_level(|| {
+                assert_eq!(run(&load(draft(), true).unwrap(), &feeds, None), want, "{image:?} {w} {zero}")
+            });
+            let graph = load(draft(), true).unwrap();
+            let fused = graph.nodes.iter().filter(|node| matches!(node.operator, Runs::Fused(_))).count();
+            assert_eq!(fused, 2, "{image:?} {w} {zero}");
+        }
+    }
+
     /// Parameters of a rank that the operator doesn't take are refused, as without optimisation.
     #[test]
     fn parameters_of_another_rank() {
@@ -676,7 +704,7 @@ mod tests {
             let errors = [true, false].map(|optimize| {
                 let mut builder = Builder::new();
                 builder.shaped("x", Some(u8.into()), Some([1, 8, 5, 5].map(Dim::Fixed).to_vec()));
-                qlinear(&mut builder, ["x", "y"], [u8, i8, u8], ([16, 8, 3, 3], 0), 1);
+                qlinear(&mut builder, ["x", "y"], [u8, i8, u8], (&[16, 8, 3, 3], 0), 1);
                 let id = builder.id(&format!("y.{what}"));
                 let fact = &mut builder.draft.entries[id.at()].fact;
                 let tensor = fact.take_value().unwrap().into_tensor().unwrap();

@@ -7,7 +7,7 @@ use kernels::gemm::blocks::{Bytes, FilterBytes, Kind, ROOM, Requantize, len_of};
 use kernels::volume;
 use kernels::windows::Axis;
 
-/// A convolution of images with two axes by constant filters: each sees all channels, or that of its own number.
+/// A convolution of images with one or two axes by constant filters: each sees all channels, or that of its own number.
 #[derive(Debug)]
 pub(super) struct BytesInBlocks {
     filters: Filters,
@@ -28,13 +28,15 @@ impl BytesInBlocks {
         channels: usize,
         shape: &[usize],
     ) -> Option<BytesInBlocks> {
-        let [count, of_each, _, _] = *shape else { return None };
+        let (&[count, of_each, _] | &[count, of_each, _, _]) = shape else { return None };
         let own = of_each == 1 && count == channels && channels > 1;
         let suits = own || of_each == channels && count >= FEW;
-        if volume(1, shape) == 0 || !suits || !bytes.is_finite() || !bytes.constant {
+        // Zero points of filters are part of the weights of those that see one channel.
+        let plain = bytes.is_symmetric() || own && bytes.floats.is_none();
+        if volume(1, shape) == 0 || !suits || !plain || !bytes.is_finite() || !bytes.constant {
             return None;
         }
-        let (filters, bytes, flip) = (filters.clone(), bytes.clone(), bytes.flip()?);
+        let (filters, bytes, flip) = (filters.clone(), bytes.clone(), bytes.flip());
         Some(BytesInBlocks { filters, bytes, channels, count, own, flip, weights: Weights::known(true) })
     }
 
@@ -97,13 +99,14 @@ impl Windowed for BytesInBlocks {
         };
         let plan = self.bytes(&axes, x_bytes, weights)?.plan(images, resources)?;
         let mut scratch = call.scratch::<u32>(plan.scratch())?;
-        let (dtype, [_, rows, columns]) = (self.bytes.zero_point.dtype(), counts);
+        let (dtype, axes) = (self.bytes.zero_point.dtype(), w.rank() - 2);
+        let image = counts.get(counts.len() - axes..).unwrap_or(&counts);
         if layout.output.is_some() {
-            let mut y = output_of_in_blocks(call, dtype, images, self.count, &[rows, columns])?;
+            let mut y = output_of_in_blocks(call, dtype, images, self.count, image)?;
             plan.run(y.bytes_mut(), scratch.elements_mut(), resources)?;
             return Ok(y.finish().into());
         }
-        let mut y = call.output_of(dtype, [images, self.count, rows, columns][..].into())?;
+        let mut y = call.output_of(dtype, [&[images, self.count], image].concat().into())?;
         let mut blocks = call.scratch::<u8>(images.saturating_mul(len_of(self.count, positions)))?;
         plan.run(blocks.elements_mut(), scratch.elements_mut(), resources)?;
         bytes_from_blocks(blocks.elements(), dtype, self.count, positions, y.bytes_mut(), resources)?;

@@ -43,7 +43,7 @@ impl ByteMatMul {
     fn flip(&self, call: &Call<'_>) -> Option<u8> {
         let (x, w) = (call.tensor(0).ok()?, call.tensor(1).ok()?);
         let matrix = self.bytes.constant && self.bytes.is_finite() && w.rank() == 2 && w.len() > 0 && x.len() > 0;
-        self.bytes.flip().filter(|_| matrix)
+        (matrix && self.bytes.is_symmetric()).then(|| self.bytes.flip())
     }
 
     /// The product as a convolution of places, whose channels are those of a row.

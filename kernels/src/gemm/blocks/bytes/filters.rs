@@ -5,7 +5,7 @@ use super::super::super::quads::few;
 use super::super::{CHANNELS, len_of};
 use super::quantize::ROWS;
 use super::settle::{OTHERS, rounding, slack};
-use super::tile::{Four, Loops, Own, loops};
+use super::tile::{Four, Loops, Own, Thrice, loops};
 use crate::{Resources, Stopped};
 use bytemuck::cast_slice_mut;
 use std::ops::Range;
@@ -35,6 +35,9 @@ pub struct FilterBytes<'a> {
 pub struct Scaling<'a> {
     /// The zero point of the images, which is around them.
     pub outside: u8,
+    /// Those of the filters, which are combined with the same as these: one for each, or for all; none if they are 0, as they are
+    /// unless filters see the channels of their own numbers, and of floats.
+    pub of_filters: &'a [u8],
     pub scales: Scales<'a>,
     /// The zero point of the output.
     pub zero: u8,
@@ -171,8 +174,18 @@ impl Scaling<'_> {
         matches!(self.scales, Scales::Floats { .. })
     }
 
+    /// The loops of filters that see the channels of their own numbers.
+    pub(super) fn own_loops(&self) -> Loops {
+        if self.of_filters.is_empty() { loops::<Own>(false) } else { loops::<Thrice>(false) }
+    }
+
     /// Whether there are numbers for so many filters.
-    fn fits(&self, filters: usize) -> bool {
+    fn fits(&self, filters: usize, own: bool) -> bool {
+        let none = self.of_filters.is_empty();
+        if !none && (!own || self.is_of_floats() || !matches!(self.of_filters.len(), len if len == 1 || len == filters))
+        {
+            return false;
+        }
         let counts = match self.scales {
             Scales::Integers { factors, bias } => [factors.len(), bias.map_or(1, <[i32]>::len)],
             Scales::Floats { weights, bias, .. } => [weights.len(), bias.map_or(1, <[f32]>::len)],
@@ -205,6 +218,16 @@ impl Scaling<'_> {
     }
 }
 
+/// The bytes of int8 that a weight is the sum of: more than the first are 0 only if it has a zero point.
+fn in_bytes(weight: i32) -> [u8; SOME] {
+    let mut left = weight;
+    std::array::from_fn(|_| {
+        let byte = left.clamp(-128, 127);
+        left -= byte;
+        byte as u8
+    })
+}
+
 impl FilterBytes<'_> {
     fn steps(&self) -> Steps {
         let [_, channels, taps] = self.sizes;
@@ -221,7 +244,7 @@ impl FilterBytes<'_> {
     pub fn pack(&self, out: &mut [u32], resources: Resources<'_>) -> Result<(), Stopped> {
         let FilterBytes { bytes, sizes: [filters, channels, taps], own, scaling, .. } = self;
         let (steps, terms) = (self.steps(), channels * taps);
-        if bytes.len() != filters * terms || !scaling.fits(*filters) {
+        if bytes.len() != filters * terms || !scaling.fits(*filters, *own) {
             return Err(Stopped::Misfit);
         }
         let counts = steps.parts.iter().flat_map(|part| part.terms.clone().map(|term| steps.count(term, part) as f64));
@@ -230,7 +253,7 @@ impl FilterBytes<'_> {
         while !out.is_empty() {
             let two = filters - first > CHANNELS;
             let Loops { filters: width, lanes, prefers_few, .. } =
-                if *own { loops::<Own>(false) } else { loops::<Four>(two) };
+                if *own { scaling.own_loops() } else { loops::<Four>(two) };
             let (group, rest) = out.split_at_mut((width * (steps.count + steps.rows())).min(out.len()));
             group.fill(0);
             for lane in 0..width.min(filters - first) {
@@ -259,6 +282,7 @@ impl FilterBytes<'_> {
         let [next, apart] = if turned { [1, filters] } else { [channels * taps, 1] };
         let row = bytes.get(filter * next..).unwrap_or(&[]);
         let less = u32::from(scaling.outside).wrapping_neg();
+        let zero = scaling.of_filters.get(filter).or(scaling.of_filters.first()).map_or(0, |zero| zero ^ flip);
         let (mut total, mut squares, mut sizes, mut checks) = (0u32, 0f64, 0f64, 0);
         for part in &steps.parts {
             let (mut sum, mut ends) = (0u32, steps.checks.iter().skip(checks).peekable());
@@ -272,10 +296,11 @@ impl FilterBytes<'_> {
                 for tap in part.taps(channel, taps) {
                     let term = channel * taps + tap;
                     let byte = row.get(term * apart).map_or(0, |byte| byte ^ flip);
-                    let counted = counts.get(term).copied().unwrap_or(0.0) * f64::from(byte as i8);
-                    sum = sum.wrapping_add(byte as i8 as u32);
+                    let weight = i32::from(byte as i8) - i32::from(zero as i8);
+                    let counted = counts.get(term).copied().unwrap_or(0.0) * f64::from(weight);
+                    sum = sum.wrapping_add(weight as u32);
                     (squares, sizes) = (squares + counted * counted, sizes + counted.abs());
-                    set(step + tap, u32::from(byte) << (8 * (channel % SOME)));
+                    set(step + tap, u32::from_le_bytes(in_bytes(weight)) << (8 * (channel % SOME)));
                 }
             }
             if !steps.checks.is_empty() {

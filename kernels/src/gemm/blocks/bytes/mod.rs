@@ -104,7 +104,11 @@ impl<'a> Bytes<'a> {
             Kind::Own(_) | Kind::Greatest => {
                 let as_floats = matches!(self.kind, Kind::Own(own) if own.scaling.is_of_floats());
                 let steps = Steps::of(1, taps, true, as_floats);
-                (self.channels, steps, [loops::<Own>(false); 2])
+                let loops = match self.kind {
+                    Kind::Own(own) => own.scaling.own_loops(),
+                    _ => loops::<Own>(false),
+                };
+                (self.channels, steps, [loops; 2])
             }
         };
         let positions = self.axes.iter().map(|axis| axis.output).fold(1, usize::saturating_mul);
@@ -376,7 +380,7 @@ impl BytesPlan<'_> {
     /// Makes bytes that are in doubt those of floats.
     fn settle(&self, task: &Task<'_>, waiting: &mut Waiting, lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
         let (Some(own), false) = (self.requantize(), waiting.open.is_empty()) else { return Ok(()) };
-        let (Scaling { outside, scales, zero }, [Loops { lanes, settle, .. }, _]) = (own.scaling, self.loops);
+        let (Scaling { outside, scales, zero, .. }, [Loops { lanes, settle, .. }, _]) = (own.scaling, self.loops);
         let Scales::Floats { images: scale, out: by, .. } = scales else { return Ok(()) };
         lookout.after(self.steps.count * 2 * lanes * SOME)?;
         let of = Common { steps: &self.steps, offsets: task.offsets, apart: waiting.apart, outside, scale, by, zero };

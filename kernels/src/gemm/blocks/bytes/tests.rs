@@ -96,7 +96,7 @@ impl Case {
     }
 
     /// The numbers that are multiplied for each output, in the order of the sums, less zero points.
-    fn terms(&self, own: bool, outside: u8, x: &[u8], w: &[i8]) -> Vec<Vec<[i32; 2]>> {
+    fn terms(&self, own: bool, outside: u8, x: &[u8], w: &[i16]) -> Vec<Vec<[i32; 2]>> {
         let Case { images, channels, .. } = self;
         let (filters, of_each) = if own { (*channels, 1) } else { (self.filters, *channels) };
         let (taps, input) = (self.sizes(|axis| axis.kernel), self.sizes(|axis| axis.input));
@@ -118,7 +118,12 @@ impl Case {
         all
     }
 
-    fn check(&self, mode: Mode, own: bool, flip: u8, (outside, zero): (u8, u8)) {
+    fn check(&self, mode: Mode, own: bool, flip: u8, zeros: (u8, u8)) {
+        self.check_less(mode, own, flip, zeros, &[]);
+    }
+
+    /// Of filters with zero points.
+    fn check_less(&self, mode: Mode, own: bool, flip: u8, (outside, zero): (u8, u8), zeros: &[u8]) {
         let Case { images, channels, axes, .. } = self;
         let filters = if own { *channels } else { self.filters };
         let of_each = if own { 1 } else { *channels };
@@ -129,7 +134,11 @@ impl Case {
             balance(&mut x, channels * input, *channels, |byte| byte);
             balance(&mut w, channels * taps, *channels, |byte| ((byte ^ flip) as i8).saturating_neg() as u8 ^ flip);
         }
-        let signed: Vec<i8> = w.iter().map(|byte| (byte ^ flip) as i8).collect();
+        let zero_of = |filter: usize| zeros.get(filter).or(zeros.first()).map_or(0, |zero| (zero ^ flip) as i8);
+        let less = |(at, byte): (usize, &u8)| {
+            i16::from((byte ^ flip) as i8) - i16::from(zero_of(at / (of_each * taps).max(1)))
+        };
+        let signed: Vec<i16> = w.iter().enumerate().map(less).collect();
         let terms = self.terms(own, outside, &x, &signed);
         let many = flip == 0;
         let count = if many { filters } else { 1 };
@@ -173,7 +182,7 @@ impl Case {
             true => Scales::Floats { images: scales[0], weights: &of_filters, bias: Some(&bias), out: scales[1] },
             false => Scales::Integers { factors: &of_filters, bias: Some(&integers) },
         };
-        let scaling = Scaling { outside, scales, zero };
+        let scaling = Scaling { outside, of_filters: zeros, scales, zero };
         let turned_want: Vec<u8> = want.iter().map(|byte| !byte).collect();
         at_each_level(|| {
             let [weights, again] = [(&w, false), (&turned, true)].map(|(bytes, turned)| {
@@ -251,6 +260,14 @@ fn sums_of_bytes_of_channels_alone() {
         case.check(mode, true, 0, (200, 128));
         case.check(mode, true, 0x80, (0, 3));
     }
+    // Zero points at the ends and near the middle, one for all or one for each.
+    for (at, case) in cases().iter().enumerate() {
+        let each: Vec<u8> = (0..case.channels).map(|channel| [0, 255, 127, 120, 1][(channel + at) % 5]).collect();
+        for zeros in [&[0][..], &[255], &[131], &each] {
+            case.check_less(Mode::Integers, true, 0x80, (7, 100), zeros);
+            case.check_less(Mode::Integers, true, 0, (255, 3), zeros);
+        }
+    }
 }
 
 /// Pairs of weights whose products have sums at the ends of 16 bits, or just beyond: of all filters of a step, or of one of them.
@@ -273,7 +290,8 @@ fn pairs_of_weights_near_the_ends_of_words() {
         // Nothing is left of what is exact.
         let bias: Vec<i32> = sums.enumerate().map(|(filter, sum)| filter as i32 - sum).collect();
         let scales = Scales::Integers { factors: &[1.0], bias: Some(&bias) };
-        let (resources, scaling) = (Resources { threads: 1, stop: None }, Scaling { outside: 0, scales, zero: 3 });
+        let (resources, scaling) =
+            (Resources { threads: 1, stop: None }, Scaling { outside: 0, of_filters: &[], scales, zero: 3 });
         at_each_level(|| {
             let sizes = [filters, channels, 1];
             let packing = FilterBytes { bytes: w, sizes, own: false, turned: false, flip: 0, scaling };
@@ -321,7 +339,8 @@ fn of_many_terms(channels: usize) {
     let off = sums.iter().zip(&bias).map(exact).zip(&want).filter(|(exact, want)| exact != *want).count();
     assert!(cfg!(miri) || off > filters / 2, "{off}");
     let scales = Scales::Floats { images: scales[0], weights: &of_filters, bias: Some(&bias), out: scales[1] };
-    let (resources, scaling) = (Resources { threads: 1, stop: None }, Scaling { outside: 0, scales, zero: 0 });
+    let (resources, scaling) =
+        (Resources { threads: 1, stop: None }, Scaling { outside: 0, of_filters: &[], scales, zero: 0 });
     at_each_level(|| {
         let packing =
             FilterBytes { bytes: &w, sizes: [filters, channels, 1], own: false, turned: false, flip: 0, scaling };
@@ -372,7 +391,7 @@ fn bytes_of_floats_that_are_off() {
             off += sums.iter().zip(&bias).map(exact).zip(&want).filter(|(exact, want)| *exact as u8 != **want).count();
             let scales = Scales::Floats { images: image, weights: &of_filters, bias: Some(&bias), out };
             let (resources, scaling) =
-                (Resources { threads: 1, stop: None }, Scaling { outside: 0, scales, zero: 100 });
+                (Resources { threads: 1, stop: None }, Scaling { outside: 0, of_filters: &[], scales, zero: 100 });
             at_each_level(|| {
                 let (bytes, sizes) = (bytemuck::cast_slice(w), [filters, channels, 1]);
                 let packing = FilterBytes { bytes, sizes, own: false, turned: false, flip: 0, scaling };
@@ -468,7 +487,7 @@ fn bytes_of_floats_of_any_kind() {
         let offset = any.of(&[0, 0, 100, 235]);
         let x: Vec<u8> = (0..channels * input).map(|_| (any.below(x_kinds) + offset) as u8).collect();
         let w: Vec<u8> = (0..filters * of_each * taps).map(|_| any.below(w_kinds).wrapping_mul(127) as u8).collect();
-        let signed: Vec<i8> = w.iter().map(|byte| *byte as i8).collect();
+        let signed: Vec<i16> = w.iter().map(|byte| (*byte as i8).into()).collect();
         let outside = any.of(&[0, 128, 255, x.first().copied().unwrap_or(3)]);
         let terms = case.terms(own, outside, &x, &signed);
         let many = any.below(2) == 0;
@@ -502,7 +521,7 @@ fn bytes_of_floats_of_any_kind() {
             })
             .collect();
         let scales = Scales::Floats { images: image_scale, weights: &of_filters, bias, out };
-        let scaling = Scaling { outside, scales, zero };
+        let scaling = Scaling { outside, of_filters: &[], scales, zero };
         at_each_level(|| {
             let sizes = [filters, of_each, taps];
             let packing = FilterBytes { bytes: &w, sizes, own, turned: false, flip: 0, scaling };

@@ -98,6 +98,22 @@ impl Seen for Own {
     }
 }
 
+/// The channel of each filter, whose weights are up to three numbers of int8.
+pub(super) struct Thrice;
+
+impl Seen for Thrice {
+    #[inline(always)]
+    unsafe fn load<V: Dot>(from: *const u8, lane: usize) -> V {
+        // SAFETY: the caller's.
+        unsafe { V::spread(from.add(lane)) }
+    }
+    #[inline(always)]
+    unsafe fn four<V: Quantize>(places: *const *const u8, offset: usize) -> [V; 4] {
+        // SAFETY: the caller's.
+        unsafe { Own::four(places, offset) }
+    }
+}
+
 /// The loops for one processor level.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Loops {
