@@ -6,6 +6,7 @@
 #![doc = "[threads]: guides::threads"]
 #![doc = "[errors]: guides::errors"]
 #![doc = "[checking]: guides::checking"]
+#![doc = "[changing]: guides::changing"]
 #![doc = "[test_engine]: guides::test_engine"]
 #![doc = ""]
 #![doc = include_str!("../README.md")]

@@ -1,4 +1,4 @@
-//! What is written is bounded: by `--limit output_bytes`, by the time of a run, and by an interruption.
+//! Bounds what is written: by `--limit output_bytes`, by the time of a run, and by an interruption.
 
 use crate::interrupt;
 use crate::print::path;

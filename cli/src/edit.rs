@@ -211,7 +211,7 @@ impl Editing {
     }
 }
 
-/// Where a file is written, and whether that failed: if not, it is reading that did.
+/// A file that is written, and whether writing it failed. If not, an error comes from reading.
 struct Watched<'a> {
     to: &'a mut dyn output::Target,
     failed: bool,

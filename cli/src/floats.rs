@@ -1,4 +1,4 @@
-//! Floats of 16 to 64 bits, as those of another type.
+//! Converts floats of 16 to 64 bits to another float type.
 
 use onnxref::half::{bf16, f16};
 use onnxref::{DType, Scalar, Tensor, Value};

@@ -268,7 +268,7 @@ fn stream(
     Ok(to.flush()?)
 }
 
-/// What has no places to return to.
+/// A file that can only be written forward, such as a pipe.
 struct Forward(File);
 
 impl Write for Forward {

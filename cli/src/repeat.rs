@@ -1,4 +1,4 @@
-//! What is random: what differs from run to run of one model.
+//! Tells which values are random: those that differ from run to run of one model.
 
 use onnxref::{Scalar, Value};
 

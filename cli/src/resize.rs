@@ -31,7 +31,7 @@ fn add([a, b, c]: [f32; 3], [x, y, z]: [f32; 3], weight: f32) -> [f32; 3] {
     [a + x * weight, b + y * weight, c + z * weight]
 }
 
-/// The entries of a row or column that an entry of another one is the mean of.
+/// The entries of a row or column, with weights, whose mean is an entry of the resized one.
 struct Taps {
     first: usize,
     weights: Vec<f32>,

@@ -1,4 +1,4 @@
-//! What the system does with a program that isn't told by any result: signals, and a closed standard output.
+//! What the system does to a process behind its back: signals, and a closed standard output.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

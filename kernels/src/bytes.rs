@@ -1,4 +1,4 @@
-//! Bytes that stand for numbers, element by element.
+//! Elementwise functions, tables and sums of bytes that stand for numbers.
 
 use crate::cpu::for_each_level;
 use crate::quotients::{Divided, write};

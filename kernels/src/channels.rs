@@ -176,7 +176,7 @@ pub fn store<S: Stored<f64>>(from: &[f64], to: &mut [S], lookout: &mut Lookout<'
     })
 }
 
-/// Channels near others: `x / (bias + alpha * sum of squares)^beta`.
+/// Local response normalization: `x / (bias + alpha * sum of squares)^beta`, with the squares of the channels near `x`.
 #[derive(Debug, Clone, Copy)]
 pub struct Response {
     /// The sum is over this number of channels before, and after.

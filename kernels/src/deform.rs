@@ -1,4 +1,4 @@
-//! What bent windows of an image show: each tap is moved by an offset, and reads between elements.
+//! Deformed windows of an image: an offset moves each tap, which then reads between elements.
 
 use super::fold::Summand;
 use super::windows::Axis;

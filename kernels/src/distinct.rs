@@ -1,4 +1,4 @@
-//! Items that are equal: which of them is the first, and a number for each of the different ones.
+//! Finds equal items: the first of them, and a number for each different one.
 
 use super::half::Half;
 use super::{Format, Lookout, Resources, Stopped, parallel};

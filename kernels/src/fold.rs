@@ -1,4 +1,4 @@
-//! Blocks of an image, added up where they overlap: the inverse of what a convolution reads.
+//! Adds up blocks of an image where they overlap, as Col2Im and ConvTranspose do: the inverse of what a convolution reads.
 //!
 //! The columns of a plane are `[taps, positions]`: for each tap of a window, what it adds to the image at each position. A
 //! place of the image adds up what its taps say, in their order, in a type that is wider than the elements, and is rounded
@@ -229,7 +229,7 @@ pub fn fold<C: Summand, O: Summand<Sum = C::Sum>>(
     })
 }
 
-/// The order of the sums of a row's places: those that are a stride apart follow each other.
+/// The order in which the sums of a row are stored: places that are a stride apart are neighbours.
 #[derive(Debug, Clone, Copy)]
 struct Phases {
     stride: usize,
@@ -249,7 +249,7 @@ impl Phases {
     }
 }
 
-/// Positions along the innermost axis of which a tap is at places of a piece.
+/// For one tap, the positions along the innermost axis that put it at places of a piece.
 #[derive(Debug, Clone, Copy, Default)]
 struct Run {
     /// The first column, from that of the first tap on, and the sum that it is added to.
@@ -258,7 +258,7 @@ struct Run {
     len: usize,
 }
 
-/// The runs of some taps at a piece, which rows have in common.
+/// The runs of some taps at a piece, computed once for all rows.
 #[derive(Debug, Default)]
 struct Runs {
     taps: Range<usize>,
@@ -368,7 +368,7 @@ fn ended<O: Summand>(sum: &O::Sum, last: Option<&O>) -> O {
     })
 }
 
-/// An axis, and from a tap to the next one that a position has at the same place: of a position that is so many before.
+/// An axis, and how taps meet: `taps` further on, a tap of the position that is `positions` before is at the same place.
 struct Met<'a> {
     axis: &'a Axis,
     taps: usize,
@@ -400,13 +400,13 @@ impl<'a> Met<'a> {
     }
 }
 
-/// The taps along all axes but the last that positions have at a row of the image, one after the other.
+/// Iterates over the taps along all axes but the last that are at a row of the image.
 struct Line<'a> {
     at: SmallVec<[Along<'a>; 3]>,
     more: bool,
 }
 
-/// An axis, the first tap that a position has at the row and the position, how many there are, and the number of one.
+/// The taps along an axis that are at a row: the first one with its position, how many there are, and the current one.
 struct Along<'a> {
     met: &'a Met<'a>,
     tap: usize,

@@ -1,4 +1,4 @@
-//! Counts of n-grams: of sequences that are known beforehand, in rows of tokens.
+//! Counts known n-grams in rows of tokens.
 
 use super::hashed::NumberMap;
 use super::{Lookout, Stopped};

@@ -1,4 +1,5 @@
-//! Regions of images, each divided into cells of which a number is made. Computed in f64 and rounded once.
+//! Pools regions of images (RoiAlign, MaxRoiPool): each is divided into cells, and each cell becomes a number, computed in f64
+//! and rounded once.
 
 use super::lanes::Stored;
 use super::lookout::Lookout;

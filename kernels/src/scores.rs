@@ -1,4 +1,4 @@
-//! What becomes of scores: probabilities, by one of the transforms of classical machine learning.
+//! Turns scores into probabilities, by one of the transforms of classical machine learning.
 
 use crate::cpu::for_each_level;
 use crate::functions::{exp, exp_in_place};

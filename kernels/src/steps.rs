@@ -1,4 +1,4 @@
-//! Numbers at equal distances.
+//! Numbers at equal distances (Range): how many there are, and what they are.
 
 use super::cpu::for_each_level;
 use super::number::Float;

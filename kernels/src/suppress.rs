@@ -1,4 +1,4 @@
-//! Boxes by their scores: those that overlap a better one are left out.
+//! Selects boxes by their scores (NonMaxSuppression): those that overlap a better one are left out.
 
 use super::Stopped;
 use super::cpu::for_each_level;

@@ -1,4 +1,4 @@
-//! Tapers, which weigh the samples of a frame: polynomials in `sin^2(pi k / len)`.
+//! Tapers (HannWindow and its kin), which weigh the samples of a frame: polynomials in `sin^2(pi k / len)`.
 
 use crate::{Resources, Stopped, functions, parallel};
 use bytemuck::cast_slice_mut;

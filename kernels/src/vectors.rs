@@ -1,4 +1,4 @@
-//! Support vectors: kernels of vectors, and the probabilities of classes that pairs of them give.
+//! Support vector machines: how alike two vectors are, and the probabilities of classes from those of pairs of classes.
 
 use super::cpu::for_each_level;
 use super::{Lookout, Resources, Stopped, pieces};

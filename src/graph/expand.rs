@@ -1,4 +1,4 @@
-//! The nodes of a body in place of the node whose operator is written with others.
+//! Replaces a node whose operator is written with others by the nodes of its body.
 
 use super::NODE_BYTES;
 use super::draft::{DraftNode, Entry, Id, Ids, new_entry};

@@ -85,7 +85,7 @@ enum Runs {
     Fused(Box<FusedNodes>),
 }
 
-/// An operator in the place of nodes, and these.
+/// A fused operator, and the nodes that it stands for.
 #[derive(Debug)]
 struct FusedNodes {
     operator: Box<dyn Fused>,
@@ -93,7 +93,7 @@ struct FusedNodes {
     nodes: Graph,
 }
 
-/// An operator with bodies, and these.
+/// An operator with bodies, and the graphs of these.
 #[derive(Debug)]
 struct Bodies {
     control: Box<dyn Control>,

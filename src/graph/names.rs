@@ -1,4 +1,4 @@
-//! The names of a scope while a model is read.
+//! Names while a model is read: which value each one stands for in its scope.
 
 use super::draft::Id;
 use super::scope::Scope;

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 /// Maximum number of nodes of a cycle that an error names.
 const NAMED: usize = 8;
 
-/// What the nodes were found to be.
+/// The outcome of sorting nodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     /// Each node comes after those that produce what it reads.

@@ -1,4 +1,4 @@
-//! Where names are valid.
+//! Scopes: the calls of functions and the subgraphs in which names are valid.
 
 use crate::error::Result;
 use crate::limits::Budget;

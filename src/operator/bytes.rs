@@ -1,4 +1,4 @@
-//! What fused operators compute between integers of 8 bits.
+//! Fused operators between integers of 8 bits: products, and functions of elements.
 
 use super::fused::largest;
 use super::{Align, Call, Fused, Held, Operator, Rowwise, Values};
@@ -30,7 +30,7 @@ pub(crate) struct ByteProduct {
     pub(crate) floats: Option<Floats>,
 }
 
-/// What the floats are of which a product of bytes stands for one.
+/// The scales and the bias of the product of floats that a product of bytes stands for.
 #[derive(Debug)]
 pub(crate) struct Floats {
     /// The scales of the first operand and of the output.

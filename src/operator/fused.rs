@@ -1,4 +1,4 @@
-//! Operators that a pass puts in the place of several, which stay beside it.
+//! Fused operators: a pass puts one in the place of several nodes, which stay beside it.
 
 use super::{Align, ByteProduct, ByteRows, Call, Constants, Dequantized, Held, InBlocks, Layout, Operator, Values};
 use crate::dtype::DType;

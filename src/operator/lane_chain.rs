@@ -1,4 +1,5 @@
-//! Chains with numbers of lanes, and turned lanes: what normalizations and rotary embeddings are written with.
+//! Elementwise chains in which a step may reduce each lane to a number, or rotate it: what normalizations and rotary
+//! embeddings are written with.
 
 use super::fused::{StepInput, StepInputs, buffers_of};
 use super::{Call, Fused, Operator, Rowwise, Values};
@@ -29,7 +30,7 @@ pub(crate) enum Does {
     Turn(Arc<dyn Rowwise>, usize),
 }
 
-/// What an input has for the elements of the output.
+/// How the elements of an input are spread over those of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// An element for each.

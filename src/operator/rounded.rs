@@ -1,4 +1,4 @@
-//! float32 in the place of float16 and bfloat16: the same numbers, to which what is computed is rounded.
+//! Operators of float16 and bfloat16 that compute in float32, and round each result to the type.
 
 use super::{Align, Call, Constants, Held, Operator, Rowwise, Values};
 use crate::dtype::DType;

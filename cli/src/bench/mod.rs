@@ -81,7 +81,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "R", requires = "against", value_parser = ratio)]
     max_ratio: Option<f64>,
 
-    /// Compute no constants at load, and keep all nodes
+    /// Compute no constants at load, and keep all nodes as they are
     #[arg(long)]
     no_optimize: bool,
 

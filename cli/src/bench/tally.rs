@@ -19,7 +19,7 @@ pub(super) struct Node {
     bytes: u64,
 }
 
-/// A [`NodeInfo`] of its own.
+/// An owned copy of a [`NodeInfo`].
 #[derive(PartialEq, Eq)]
 pub(super) struct Place {
     index: usize,

@@ -1,4 +1,4 @@
-//! `onnxref compare`: where two models, or a model and recorded values, part.
+//! `onnxref compare`: where two models, or a model and recorded values, first differ.
 
 mod planes;
 mod quantized;

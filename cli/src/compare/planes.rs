@@ -1,4 +1,4 @@
-//! Values of nodes that run as one, which may be stored in blocks of channels.
+//! Converts values that are stored in blocks of channels, as fused nodes give them, to planes.
 
 use onnxref::{DType, Tensor, Value};
 

@@ -93,7 +93,7 @@ impl Graph {
     }
 }
 
-/// Graphs to compare: both, of bodies the values of the graphs around them that belong together, and where they are.
+/// Two graphs to compare; of bodies also the captured values that belong together; and where the graphs are.
 type Open<'a> = (&'a GraphDetails, &'a GraphDetails, Option<Vec<(usize, usize)>>, Place);
 
 /// A text for people, and the node of the outermost graph with the attribute.

@@ -1,5 +1,5 @@
-//! Which node of one graph is which of the other: by what they compute, from above and from below, then by their
-//! neighbours and their order. Names decide between equals only.
+//! Matches the nodes of two graphs: by what they compute and by what is computed of it, then by their neighbours and their
+//! order. Names decide between equals only.
 
 use super::side::{BODY, Level, Side, hashed};
 use onnxref::inspect::NodeDetails;

@@ -1,4 +1,4 @@
-//! Both graphs as one: the second, with the nodes that only the first has.
+//! Draws both graphs as one: the second, with the nodes that only the first has.
 
 use super::changes::Found;
 use super::matching::Matching;

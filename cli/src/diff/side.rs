@@ -1,4 +1,4 @@
-//! A graph on one side, and hashes of what its nodes compute.
+//! One of the two graphs, with hashes of what its nodes compute, and of what follows them.
 
 use onnxref::inspect::{GraphDetails, NodeDetails, Origin};
 use onnxref::schema::{self, Attribute};
@@ -159,7 +159,7 @@ impl<'a> Side<'a> {
         hasher.finish()
     }
 
-    /// What each node computes from the inputs of the graph, whose hashes are given; values by `known`.
+    /// Hashes of what each node computes, and of values: from those of the graph's inputs and captured values, in `known`.
     pub(super) fn down(&self, level: Level, known: &HashMap<usize, u64>) -> (Vec<u64>, HashMap<usize, u64>) {
         let (mut nodes, mut values) = (Vec::with_capacity(self.graph.nodes.len()), known.clone());
         for (k, node) in self.graph.nodes.iter().enumerate() {
@@ -184,7 +184,8 @@ impl<'a> Side<'a> {
         (nodes, values)
     }
 
-    /// What becomes of what each node computes; outputs of the graph have the keys that are given.
+    /// Hashes of what follows each node: the nodes that read its outputs, and the outputs of the graph, by the keys in
+    /// `outputs`.
     pub(super) fn up(&self, level: Level, outputs: &HashMap<usize, Vec<usize>>) -> Vec<u64> {
         let mut nodes = vec![0; self.graph.nodes.len()];
         for (k, node) in self.graph.nodes.iter().enumerate().rev() {

@@ -1,4 +1,4 @@
-//! Values of attributes that operators mostly accept.
+//! Draws values of attributes that operators mostly accept.
 
 use super::goals::Goal;
 use super::maker::Maker;

@@ -1,4 +1,4 @@
-//! How far expected outputs are from the exact result of the formula, at most.
+//! Bounds of how far expected outputs are from the exact result of the formula.
 
 use super::maker::Made;
 use super::{steps, sums};

@@ -1,4 +1,4 @@
-//! Values of inputs: numbers, edge values, and integers that say something about shapes.
+//! Draws values of inputs: numbers, edge values, and integers that stand for sizes, axes or indices.
 
 use super::goals::Feature;
 use super::maker::Maker;

@@ -1,4 +1,4 @@
-//! Floats with a shape, which broadcast.
+//! Tensors of float64 that broadcast, for the formulas of bounds.
 
 use onnxref::half::{bf16, f16};
 use onnxref::{DType, Tensor, Value};

@@ -13,7 +13,7 @@ use onnxref::{DType, Inputs, Limits, LoadOptions, Model, TypeSet, Value, ValueTy
 use onnxref_view::type_name;
 use prost::Message;
 
-/// What an attempt draws.
+/// Draws a node and its inputs for a goal: one attempt.
 pub(super) struct Maker<'a> {
     pub(super) source: &'a mut Source,
     pub(super) schema: &'a Schema,

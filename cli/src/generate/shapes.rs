@@ -1,4 +1,4 @@
-//! Shapes that go together.
+//! Draws shapes of inputs that fit together.
 
 use super::goals::Feature;
 use super::maker::Maker;

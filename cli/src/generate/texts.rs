@@ -1,4 +1,4 @@
-//! Cases as text: `texts.txt`.
+//! Cases that chance doesn't find: `texts.txt` has their models as text.
 
 use super::goals::{Feature, Goal, type_key};
 use super::maker::{Given, Made, Maker, OTHERS, options};

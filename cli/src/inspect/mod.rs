@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME=SIZE")]
     set: Vec<String>,
 
-    /// Compute nothing at load, and drop no node
+    /// Compute no constants at load, and keep all nodes as they are
     #[arg(long)]
     no_optimize: bool,
 

@@ -102,13 +102,12 @@ fn operators(totals: &Totals, most: usize) -> io::Result<()> {
     more(totals.operators.len(), most)
 }
 
-/// What optimization did, and what a run costs.
+/// What optimization did, and what a run costs. Nodes that are parts of others run too.
 fn costs(found: &Inspection, totals: &Totals) -> io::Result<()> {
     writeln!(Stdout)?;
     let mut dropped = Vec::new();
     for (count, text) in [
         (totals.computed, "computed at load"),
-        (totals.fused, "as parts of others"),
         (totals.forwarded, "skipped, as they return an input unchanged"),
         (totals.unread, "dropped, as nobody reads their outputs"),
         (totals.missing, "can't run"),
@@ -120,7 +119,11 @@ fn costs(found: &Inspection, totals: &Totals) -> io::Result<()> {
     let dropped = if dropped.is_empty() { String::new() } else { format!("; {}", dropped.join("; ")) };
     let (running, nodes) = (grouped((totals.running + totals.fused) as u64), grouped(totals.nodes as u64));
     let run = if found.error.is_some() { "could run" } else { "run" };
-    writeln!(Stdout, "Nodes: {running} of {nodes} {run}{dropped}")?;
+    let parts = match totals.fused {
+        0 => String::new(),
+        fused => format!(", {} of these as parts of others", grouped(fused as u64)),
+    };
+    writeln!(Stdout, "Nodes: {running} of {nodes} {run}{parts}{dropped}")?;
     let open = counted(totals.macs_unknown, "node");
     match (totals.macs, totals.macs_unknown) {
         (0, 0) => {}

@@ -115,6 +115,14 @@ fn what_cannot_run_is_shown() {
 }
 
 #[test]
+fn nodes_that_run_as_parts_of_others_are_among_those_that_run() {
+    let nodes = [node("Relu", &["x"], "a"), node("Tanh", &["a"], "y")].concat();
+    let bench = Bench::new(&model(&nodes, &[("x", Some(DType::Float))], 13));
+    let ran = inspect(&bench, &[]);
+    assert!(ran.out.contains("\nNodes: 2 of 2 run, 1 of these as parts of others\n"), "{}", ran.out);
+}
+
+#[test]
 fn what_is_no_model() {
     let bench = Bench::new(b"This is text.");
     let ran = inspect(&bench, &[]);

@@ -1,4 +1,4 @@
-//! What is done to the rows of a block: one for each query.
+//! The steps on the rows of a block, one for each query: scale, bias, softmax, and what ends its output.
 
 use super::{Attention, Bias, Out, Scale, Stage};
 use crate::cpu::for_each_level;

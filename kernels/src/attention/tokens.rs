@@ -1,4 +1,4 @@
-//! Rows of tokens: rotated, convolved, and gathered in a state.
+//! Kernels on rows of tokens: rotary embeddings and causal convolutions.
 
 use crate::cpu::for_each_level;
 use crate::{Lookout, Stop, Stopped};

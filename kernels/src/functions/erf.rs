@@ -1,3 +1,5 @@
+//! The error function, and Gelu as exporters write it with Erf.
+
 use super::pieces::ERF;
 use super::wide::Wide;
 use super::{Curve, least};

@@ -1,3 +1,5 @@
+//! Powers: of any two numbers, and of the exponents 3 and 0.5.
+
 use super::activation::brief_exp;
 use super::exponential::{LIFT, of_sum};
 use super::{Real, is_short, polynomial, sum};

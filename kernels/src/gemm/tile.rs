@@ -74,8 +74,8 @@ const PACKED: usize = 2;
 /// Steps that are taken together, with few instructions beside their multiplications, as another thread may share the core.
 const TOGETHER: usize = 4;
 
-/// Lines of what is read next that are fetched for steps that are taken together: as many as these read of `b`, or half as
-/// many, as other tiles fetch some too unless it is read much `later`.
+/// Cache lines that steps which are taken together prefetch of what other tiles read next: as many as the steps read of `b`
+/// if that is needed much `later`; else half as many, as other tiles fetch the rest. With `a` stored anyhow, those of one step.
 const fn together_lines<T>(columns: usize, a: usize, later: bool) -> usize {
     let lines = (columns * size_of::<T>()).div_ceil(LINE);
     match a {

@@ -118,10 +118,10 @@ pub trait Floating: Number<Precise = f64> + Real {
     }
 }
 
-/// Makes softmax of lanes of a length, or of those that it writes to; its logarithm never of those.
+/// Computes the softmax of lanes of a length, in place if no input is given. The logarithm of softmax is never in place.
 type Shares<T> = fn(usize, Option<&[T]>, &mut [T]);
 
-/// The mean of a lane, or 0 unless that is asked for; what rounding took from it; and the variance from both.
+/// The mean of a lane (0 unless it is asked for), the part of it that rounding took, and the variance from both.
 pub(super) type Moments<T> = (T, f64, f64);
 
 /// Writes the moments of lanes of a length, with their means if that is asked for.

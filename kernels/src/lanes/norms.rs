@@ -1,4 +1,4 @@
-//! Lanes divided by what they amount to: a norm, or a deviation.
+//! Divides lanes by their norm, or by their deviation.
 
 use super::normalize::Normalize;
 use super::reduce::{TOGETHER, between_looks, values};

@@ -1,4 +1,4 @@
-//! Lanes to several values each, and as many of another type: the greatest elements and their indices.
+//! Picks several values of each lane, with as many of another type: the greatest elements and their indices.
 
 use super::reduce::BETWEEN_LOOKS;
 use super::stored::{Elements, Storage};

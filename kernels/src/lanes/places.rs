@@ -1,4 +1,4 @@
-//! The place of an extreme.
+//! ArgMax, ArgMin and Hardmax: the place of an extreme.
 
 use super::fold::{PARTIALS, join_lanes};
 use super::reduce::{BETWEEN_LOOKS, PartialOf, TOGETHER, between_looks};

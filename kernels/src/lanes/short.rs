@@ -1,5 +1,5 @@
-//! Short lanes, of which few are side by side: going from one to the next takes longer than what happens to them. So many of
-//! them are brought side by side at a time.
+//! Short lanes, of which few are side by side: going from one to the next takes longer than the work on one. So many of them
+//! are brought side by side at a time.
 
 use super::fold::{ABREAST, NARROW, PARTIALS};
 use super::stored::{Elements, Storage};

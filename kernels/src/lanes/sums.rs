@@ -1,4 +1,4 @@
-//! What reductions add up and multiply in: wider than the elements, so that a result is rounded once, at its end.
+//! The types in which reductions add up and multiply: wider than the elements, so that a result is rounded once, at its end.
 
 use super::Number;
 use crate::functions::log;

@@ -1,4 +1,4 @@
-//! What becomes of the gates of a row of states, number by number.
+//! Computes the next states of a row from the sums of its gates, number by number.
 
 use crate::cpu::for_each_level;
 use crate::functions::{Real, elu, sigmoid_in_place, softplus, tanh_in_place};

@@ -1,4 +1,4 @@
-//! Grids of coordinates that matrices move.
+//! Grids of coordinates that affine maps give (AffineGrid).
 
 use super::Sample;
 use crate::cpu::for_each_level;

@@ -1,4 +1,4 @@
-//! Sums of a row of the input with the weights of its axis: what columns of the output see of it.
+//! Weighted sums along a row of the input, one for each column of the output.
 
 use super::grid::NOTHING;
 use super::listed::{LANES, add_tap};

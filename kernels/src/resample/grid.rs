@@ -1,4 +1,4 @@
-//! Elements at the places that a grid lists.
+//! Samples a tensor at the places that a grid lists (GridSample).
 
 use super::listed::{PLACES, Sums, TAPS, write_numbers, write_pairs};
 use super::{Filter, Sample};

@@ -1,4 +1,4 @@
-//! What places of a grid add up, listed for many at once.
+//! Lists the elements that places of a grid add up, with their weights, for many places at once.
 
 use super::grid::{ALONG, Grid, NOTHING, Tap};
 use super::{Filter, Sample};

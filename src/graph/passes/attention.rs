@@ -1,4 +1,4 @@
-//! Attention as exporters write it: products, and a softmax between them.
+//! Fuses attention that exporters write as MatMul, Softmax and MatMul.
 
 use super::fuse::{Fusion, fuse, outside};
 use super::heads::Walk;

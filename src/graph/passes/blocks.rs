@@ -1,5 +1,5 @@
-//! Images in blocks of channels, from a convolution to the next and through what stands between: layouts change only at
-//! the ends.
+//! Stores images in blocks of channels from a convolution to the next, and through the nodes between them: layouts change
+//! only at the ends.
 
 use super::fuse::{Fusion, paid};
 use super::lines::joined;

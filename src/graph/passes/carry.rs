@@ -1,4 +1,4 @@
-//! Scales and zero points carried through nodes that move elements: these move integers of 8 bits then, not floats.
+//! Carries DequantizeLinear past nodes that only move elements: they move integers of 8 bits then, not floats.
 
 use super::copies::{beside, copy, insert};
 use super::quantized::{Scaling, scaling};

@@ -1,4 +1,4 @@
-//! Chains of operators that compute element by element, in one pass over memory.
+//! Fuses chains of elementwise operators into one pass over memory.
 
 use super::fuse::{Fusion, fuse, outside};
 use super::pattern::Pattern;

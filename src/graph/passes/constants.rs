@@ -1,11 +1,11 @@
-//! Constants that become part of an operator.
+//! Makes constant operands part of elementwise operators, which then have one input.
 
 use super::{PassContext, constant, dtype};
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::operator::Made;
 
-/// Nodes that compute element by element, of one input: they are steps of chains then.
+/// Elementwise nodes whose other inputs are constants read the first one alone: so they can be steps of chains.
 pub(super) fn constants(draft: &mut Draft, _: &PassContext<'_>) -> Result<()> {
     for at in 0..draft.nodes.len() {
         let Some(node) = draft.nodes.get(at).filter(|node| !node.open) else { continue };

@@ -1,4 +1,4 @@
-//! Nodes of which some readers get a copy of their own.
+//! Copies nodes, so that a reader has one of its own.
 
 use super::{PassContext, Readers};
 use crate::error::Result;

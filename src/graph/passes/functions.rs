@@ -1,4 +1,4 @@
-//! Functions of one integer of 8 bits that are written with floats: tables of 256 integers.
+//! Replaces functions of one integer of 8 bits that are written with floats by tables of 256 integers.
 
 use super::copies::{is_own, own_sources};
 use super::fuse::{Fusion, fuse, outside};

@@ -1,4 +1,5 @@
-//! One node in the place of several, which it keeps: they run if it doesn't fit, and errors and watches know them.
+//! Puts one node in the place of several. It keeps these: they run if it doesn't fit the inputs, and errors and watches know
+//! them.
 
 use super::PassContext;
 use crate::error::{Error, Result};

@@ -1,5 +1,5 @@
-//! Networks of float16 and bfloat16 that convolve: their numbers are kept in float32, and what is computed is rounded to the
-//! type. So convolutions run as those of float32 do.
+//! Lets networks of float16 and bfloat16 that convolve compute in float32: each result is rounded to the model's type, and
+//! convolutions run as those of float32 do.
 
 use super::copies::{beside, insert};
 use super::{PassContext, constant, dtype, fact};

@@ -1,4 +1,4 @@
-//! Where the matrices of attention are, before nodes turn, repeat or multiply them.
+//! Finds the tensors that hold the queries, keys and values of attention, before nodes transpose, repeat or scale them.
 
 use super::{Readers, aligns_last, constant, dtype, fact};
 use crate::graph::draft::{Draft, DraftNode, Id};
@@ -13,7 +13,7 @@ type Nodes = SmallVec<[usize; 8]>;
 /// Maximum number of nodes between a matrix and where it is found.
 const MOST: usize = 8;
 
-/// A walk from what attention reads to what that is made of.
+/// Traces queries, keys and values back through Transpose, Reshape, Expand and factors to the tensors that hold them.
 pub(super) struct Walk<'a> {
     pub(super) draft: &'a Draft,
     pub(super) readers: &'a Readers,
@@ -26,7 +26,7 @@ pub(super) struct Multiplied {
     pub(super) nodes: Nodes,
 }
 
-/// A value in which the matrices of another one are.
+/// The value that holds the matrices of another one, and where in it they are.
 pub(super) struct Held {
     pub(super) of: Id,
     /// `None` if it is the same value.

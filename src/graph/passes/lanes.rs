@@ -1,4 +1,5 @@
-//! Chains with numbers of lanes, and turned lanes, as normalizations and rotary embeddings are written.
+//! Fuses elementwise chains that reduce lanes to numbers, as written normalizations do, or rotate them, as written rotary
+//! embeddings do.
 
 use super::fuse::{Fusion, fuse, outside};
 use super::pattern::Pattern;

@@ -1,4 +1,4 @@
-//! A convolution of single places, and windows of each channel of what it gives: one node, which computes the image between
+//! Joins a convolution of single places and the windows of each channel that follow it: one node computes the image between
 //! them line by line.
 
 use super::fuse::Fusion;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// small.
 const LARGE: usize = if cfg!(test) { 1 << 11 } else { 3 << 17 };
 
-/// What nodes become, if they do.
+/// For each node, how it runs with values in blocks; `None` if it doesn't.
 pub(super) type Plans = [Option<(How, Layout)>];
 
 /// Takes nodes that become one from the plans.

@@ -1,4 +1,4 @@
-//! Products of matrices with what is done to each of their elements afterwards, in one pass over the output.
+//! Fuses products of matrices and convolutions with the elementwise nodes that follow, in one pass over the output.
 
 use super::fuse::{Fusion, fuse};
 use super::pattern::{Found, Pattern};

@@ -1,4 +1,4 @@
-//! What is computed of dequantized integers and quantized again, without floats in memory.
+//! Fuses what stands between DequantizeLinear and QuantizeLinear: integers go in and come out, and no floats are in memory.
 
 use super::copies::{is_own, own_sources};
 use super::fuse::{Fusion, fuse, outside};
@@ -71,7 +71,7 @@ impl ByteNodes {
     }
 }
 
-/// Integers of 8 bits as floats.
+/// The scales and zero points of a DequantizeLinear or QuantizeLinear node.
 pub(super) struct Scaling<'a> {
     pub(super) at: usize,
     /// One or, of an axis, one for each entry.

@@ -1,4 +1,4 @@
-//! Tables of small integers: Gather picks integers of them, and floats are made of these.
+//! Lets Gather pick from a table of small integers, so that floats are made of the picked ones alone.
 
 use super::copies::{beside, copy, copy_with, insert};
 use super::weights::Scaled;

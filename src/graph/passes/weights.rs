@@ -1,4 +1,4 @@
-//! Products that read small integers in the place of the floats that DequantizeLinear makes of them.
+//! Lets products read a constant as small integers, in the place of the floats that DequantizeLinear makes of them.
 
 use super::tables::{self, Picked};
 use super::{PassContext, Readers, integer};

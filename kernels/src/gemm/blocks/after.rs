@@ -1,4 +1,4 @@
-//! What is computed of sums in registers: each as [`Activation`](super::Activation) says.
+//! Activations of sums that are still in registers: each as [`Activation`](super::Activation) says.
 
 #![allow(unsafe_code)] // vectors that the processor must have
 

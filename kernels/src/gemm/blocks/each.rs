@@ -1,4 +1,5 @@
-//! Windows of each channel on its own.
+//! Windows that see one channel each, as those of pools and depthwise convolutions: divides them among threads, and copies
+//! the lines of the image that they see.
 
 #![allow(unsafe_code)] // rows of one output are written by several threads
 
@@ -36,9 +37,9 @@ pub(super) struct Seen<'a> {
     /// The slice, the row and the column of the first place, and the number of its first element in the output.
     pub(super) at: [usize; 3],
     pub(super) place: usize,
-    /// What the first place sees, and what follows. The next place sees what is a block of channels further on, and the
-    /// next row what is so many elements further on.
+    /// Elements from the first one that the first place sees. The next place begins a block of channels further on.
     pub(super) from: &'a [f32],
+    /// Elements of `from` from a row of the output to the next.
     pub(super) row: usize,
     /// Where each tap is.
     pub(super) offsets: &'a [u32],

@@ -1,4 +1,4 @@
-//! What becomes of sums before they are written.
+//! What follows sums before they are written: a bias, a residual sum, an activation.
 
 use crate::Stopped;
 use crate::cpu::for_each_level;

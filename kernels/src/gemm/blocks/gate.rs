@@ -1,4 +1,4 @@
-//! Products of images and a number for each of their channels.
+//! Multiplies images by a number for each channel.
 
 use super::{CHANNELS, len_of, of_block};
 use crate::cpu::for_each_level;

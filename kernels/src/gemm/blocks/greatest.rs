@@ -1,4 +1,4 @@
-//! The greatest number that each window shows.
+//! MaxPool in blocks: the greatest number of each window.
 
 use super::CHANNELS;
 use super::each::Planned;

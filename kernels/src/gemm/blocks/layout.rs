@@ -1,4 +1,4 @@
-//! To blocks and back.
+//! Converts images from planes to blocks of channels, and back.
 
 use super::CHANNELS;
 use crate::permute::matrix;

@@ -1,4 +1,4 @@
-//! What places of the output see of a line of an image, with what is around it.
+//! Copies what the output sees of a line of an image, with padding around it, so that neighbours read neighbours at any stride.
 
 use super::CHANNELS;
 use crate::cpu::for_each_level;

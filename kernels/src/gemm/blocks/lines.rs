@@ -1,4 +1,4 @@
-//! The lines of an image that windows of each channel see.
+//! Provides the lines of an image that windows of one channel see: copied with padding around them, or computed.
 
 #![allow(unsafe_code)] // tiles through pointers
 

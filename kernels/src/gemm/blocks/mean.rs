@@ -1,4 +1,4 @@
-//! The mean of the numbers that each window shows.
+//! AveragePool in blocks: the mean of each window.
 
 use super::CHANNELS;
 use super::each::Planned;

@@ -1,4 +1,4 @@
-//! Convolutions in which each filter sees the channel of its own number.
+//! Depthwise convolutions: each filter sees the channel of its own number.
 
 #![allow(unsafe_code)] // tiles through pointers
 

@@ -1,7 +1,7 @@
-//! Which steps of a sum see the image rather than padding, where the others change nothing: 0 times a weight that is finite.
+//! Leaves out the steps of a sum that see padding: a 0 times a finite weight changes nothing.
 //!
-//! Only a sum of -0 tells whether a 0 was added: what rounding left of a tiny number, to which no other came. Such sums are
-//! computed again, step by step ([`whole_sums`]).
+//! Only a sum of -0 tells whether a 0 was added: a tiny negative number that was rounded, with nothing else in the sum. Such
+//! sums are computed again, step by step ([`whole_sums`]).
 
 use super::super::BLOCK;
 use super::CHANNELS;
@@ -31,8 +31,8 @@ pub(super) struct Picks {
 const LONG: usize = 1 << 12;
 
 impl Picks {
-    /// What places take that are computed at most so many together, of as many channels, and the grid of what they see; `None`
-    /// if they take all, or see too many different taps.
+    /// The steps of places, of which at most `most` are computed together, and the grid of what they see; `None` if all of
+    /// them take all steps, or if they see too many different sets of taps. `channels` are those of a sum.
     pub(super) fn of(
         axes: &[Axis; 3],
         channels: usize,

@@ -97,7 +97,7 @@ impl Part {
     }
 }
 
-/// Where it's seen how large the sum of a part has become.
+/// A step after which it is looked at how large the sum of a part is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Check {
     /// The steps before it.

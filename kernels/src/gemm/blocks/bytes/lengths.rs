@@ -1,4 +1,4 @@
-//! The lengths of what places see: square roots of the sums of squares.
+//! The Euclidean length of what each place sees, which bounds partial sums.
 
 #![allow(unsafe_code)] // vectors of bytes: `Squares` says what they need
 

@@ -6,11 +6,11 @@ use super::super::super::quads::Dot;
 use super::super::super::vectors::{Plain, Vector};
 use crate::quantize::{Precision, placed};
 
-/// Numbers of filters, which follow their weights: rows of numbers that are so far apart.
+/// Numbers of filters, stored behind their weights: rows of numbers, `apart` from each other.
 ///
-/// `sum + bias` is what the sum is without zero points, and `that * factor + addend` becomes an integer. It becomes the one of
-/// floats if it isn't further from it than `certain + length * slope + path * climb`, where the path is the sum of the
-/// magnitudes of partial sums: what floats may be off takes that from a half. Floats have scales of weights, and a bias. Then
+/// `sum + bias` is the sum without zero points; times `factor` and plus `addend`, it is rounded to an integer. Floats certainly
+/// give the same integer if the number is within `certain + length * slope + path * climb` of it: a half, less what floats may
+/// be off. The path is the sum of the magnitudes of partial sums. Floats have scales of weights, and a bias. Then
 /// there is a row for each check: what partial sums are less for their zero points. The last rows have a byte for each step,
 /// with a bit for each vector of filters: whether all its weights are [`few`](super::super::super::quads::few).
 #[derive(Debug, Clone, Copy)]
