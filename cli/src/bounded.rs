@@ -1,5 +1,6 @@
 //! Bounds what is written: by `--limit output_bytes`, by the time of a run, and by an interruption.
 
+use crate::failure::Failure;
 use crate::interrupt;
 use crate::print::path;
 use onnxref::{Cancel, Error, Kind};
@@ -132,6 +133,14 @@ impl Unwritten {
         match error.source().and_then(|source| source.downcast_ref()) {
             Some(source) => Unwritten::Failed(again(source)),
             None => Unwritten::Unfit(format!("{error:#}")),
+        }
+    }
+
+    /// The failure of what is written to a place: `text` tells why a value doesn't fit.
+    pub(crate) fn failure(self, place: &str, text: impl FnOnce(String) -> String) -> Failure {
+        match self {
+            Unwritten::Unfit(why) => Failure::usage(text(why)),
+            Unwritten::Failed(failed) => Failure::run(error(place, failed)),
         }
     }
 

@@ -93,23 +93,27 @@ impl Checked {
         Ok(Checked { fatal: None, found: Some(found) })
     }
 
+    /// The faults of what was found.
+    fn error(&self) -> Option<&Error> {
+        self.found.as_ref()?.error.as_ref()
+    }
+
     /// Other files that can't be read, or what exceeds a limit: what follows from that isn't known.
     fn unread(&self) -> Vec<&Error> {
         let known = |cause: &&Error| matches!(cause.kind(), Kind::Model | Kind::Unsupported);
-        let error = self.found.as_ref().and_then(|found| found.error.as_ref());
-        error.into_iter().flat_map(Error::causes).filter(|cause| !known(cause)).collect()
+        self.error().into_iter().flat_map(Error::causes).filter(|cause| !known(cause)).collect()
     }
 
     /// What departs from the standard.
     fn findings(&self) -> Vec<&Error> {
-        let error = self.found.as_ref().and_then(|found| found.error.as_ref()).or(self.fatal.as_ref());
+        let error = self.error().or(self.fatal.as_ref());
         let causes = error.into_iter().flat_map(Error::causes).filter(|cause| cause.kind() == Kind::Model);
         causes.chain(self.found.iter().flat_map(|found| &found.mismatches)).collect()
     }
 
     /// The number of findings; more than are listed if there are very many.
     fn count(&self) -> usize {
-        let error = self.found.as_ref().and_then(|found| found.error.as_ref()).or(self.fatal.as_ref());
+        let error = self.error().or(self.fatal.as_ref());
         let beyond = error.map_or(0, |error| error.fault_count().saturating_sub(error.causes().len()));
         let findings = self.findings().len();
         if findings == 0 { 0 } else { findings + beyond }
@@ -117,7 +121,7 @@ impl Checked {
 
     /// Operators that are not in the standard, which can't be checked.
     fn unchecked(&self) -> impl Iterator<Item = &Missing> {
-        let needs = self.found.as_ref().and_then(|found| found.error.as_ref()?.needs());
+        let needs = self.error().and_then(Error::needs);
         needs.into_iter().flat_map(|needs| &needs.missing).filter(|missing| missing.version.is_none())
     }
 

@@ -1,6 +1,6 @@
 //! The model's feeds: `-i NAME=VALUE`, the files of `--inputs`, and random values.
 
-use crate::bounded::{self, Unwritten};
+use crate::bounded::Unwritten;
 use crate::failure::Failure;
 use crate::image::Pictures;
 use crate::random::{Random, Range};
@@ -248,11 +248,9 @@ impl<'a> Found<'a> {
 
 /// Writes what is fed, so that `--inputs` reads it.
 fn save(path: &Path, model: &Model, feeds: &Feeds<'_>) -> Result<(), Failure> {
-    let wrong = |why: String| Failure::usage(format!("--save-inputs {}: {why}", print::path(&path.to_string_lossy())));
-    let failed = |path: &Path, why| match why {
-        Unwritten::Unfit(why) => wrong(why),
-        Unwritten::Failed(error) => Failure::run(bounded::error(&path.to_string_lossy(), error)),
-    };
+    let text = |why: String| format!("--save-inputs {}: {why}", print::path(&path.to_string_lossy()));
+    let wrong = |why: String| Failure::usage(text(why));
+    let failed = |path: &Path, why: Unwritten| why.failure(&path.to_string_lossy(), text);
     let cancel = Cancel::new();
     if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npz")) {
         let mut tensors = Vec::new();

@@ -1,6 +1,6 @@
 //! `onnxref hash`: what a model gives, as one number.
 
-use crate::bounded::{self, Bounded, Unwritten};
+use crate::bounded::{Bounded, Unwritten};
 use crate::failure::{FAILED, Failure};
 use crate::feeds::Feeding;
 use crate::options::Running;
@@ -145,10 +145,8 @@ impl Write for Both<'_> {
 fn add(name: &str, value: &Value, to: Both<'_>, cancel: &Cancel) -> Result<(), Failure> {
     let mut to = BufWriter::new(Bounded::new(to, cancel));
     let written = value.write_canonical(name, &mut to).map_err(Unwritten::of);
-    written.and_then(|()| Ok(to.flush()?)).map_err(|why| match why {
-        Unwritten::Unfit(why) => Failure::usage(format!("output {}: {why}", quote(name))),
-        Unwritten::Failed(error) => Failure::run(bounded::error("the hash", error)),
-    })
+    let text = |why: String| format!("output {}: {why}", quote(name));
+    written.and_then(|()| Ok(to.flush()?)).map_err(|why| why.failure("the hash", text))
 }
 
 /// A hash in hexadecimal digits.

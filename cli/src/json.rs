@@ -1,6 +1,5 @@
 //! JSON on standard output.
 
-use crate::bounded::Unwritten;
 use crate::failure::{Failure, explain};
 use crate::print::{self, Stdout};
 use onnxref::Cancel;
@@ -21,10 +20,7 @@ pub(crate) fn line_until(document: &impl Serialize, cancel: &Cancel) -> Result<(
         document.serialize(&mut Serializer::with_formatter(&mut *to, Escaping)).map_err(io::Error::from)?;
         Ok(to.write_all(b"\n")?)
     });
-    written.map_err(|why| match why {
-        Unwritten::Failed(error) => Failure::stdout(error),
-        Unwritten::Unfit(why) => Failure::usage(why),
-    })
+    written.map_err(|why| why.failure("standard output", |why| why))
 }
 
 /// Prints `{"error": ..}`: see [`Fault`].

@@ -1,6 +1,6 @@
 //! Writes files, such as those of outputs.
 
-use crate::bounded::{self, Bounded, Unwritten};
+use crate::bounded::{Bounded, Unwritten};
 use crate::failure::Failure;
 use crate::value::{Named, split};
 use crate::{Global, interrupt, npy, npz, print};
@@ -170,10 +170,7 @@ pub(crate) fn write_all<'a, F: 'a>(
     cancel: &Cancel,
     content: impl Fn(&F, &mut dyn Target) -> Result<(), Unwritten>,
 ) -> Result<(), Failure> {
-    let failed = |path: &str, why| match why {
-        Unwritten::Unfit(why) => Failure::usage(why),
-        Unwritten::Failed(error) => Failure::run(bounded::error(path, error)),
-    };
+    let failed = |path: &str, why: Unwritten| why.failure(path, |why| why);
     let (mut written, mut streams) = (Vec::new(), Vec::new());
     for (path, file) in files {
         let place = if path == STDOUT { Ok(Place::Stream) } else { Place::of(Path::new(path)) };

@@ -27,6 +27,11 @@ pub struct Tolerance {
     pub atol: f64,
 }
 
+impl Tolerance {
+    /// Values must be equal.
+    pub const EXACT: Tolerance = Tolerance { rtol: 0.0, atol: 0.0 };
+}
+
 impl Default for Tolerance {
     fn default() -> Tolerance {
         Tolerance { rtol: 1e-3, atol: 1e-7 }
@@ -140,7 +145,7 @@ impl Tolerance {
     fn for_type(self, dtype: DType) -> Tolerance {
         match dtype {
             DType::Bfloat16 => Tolerance { rtol: self.rtol.max(1.0 / 64.0), ..self },
-            _ if dtype.bits() <= 8 => Tolerance { rtol: 0.0, atol: 0.0 },
+            _ if dtype.bits() <= 8 => Tolerance::EXACT,
             _ => self,
         }
     }

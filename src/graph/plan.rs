@@ -178,27 +178,14 @@ impl Plan {
         };
         let mut inputs: SmallVec<[Option<Source>; 3]> =
             ids.iter().map(|id| id.map(|id| self.source(id, entries))).collect();
+        let mut release = self.released(at, &ids, &captured);
         // The operator may take a value whose last read is here, if it reads it once.
-        let mut release: SmallVec<[u32; 2]> = SmallVec::new();
-        for (k, id) in ids.iter().enumerate() {
-            let (Some(id), Some(Some(source @ Source::Slot(_)))) = (*id, inputs.get(k).copied()) else { continue };
-            let first = !ids.iter().take(k).any(|other| *other == Some(id));
-            if !first || self.last_use.get(id.at()) != Some(&LastUse::Node(at)) {
-                continue;
-            }
-            let Source::Slot(slot) = source else { continue };
-            release.push(slot);
-            if ids.iter().skip(k + 1).all(|other| *other != Some(id)) && !captured.contains(&id) {
-                inputs.get_mut(k).into_iter().for_each(|source| *source = Some(Source::Last(slot)));
-            }
-        }
-        for (k, id) in captured.iter().enumerate() {
-            let read = ids.contains(&Some(*id)) || captured.iter().take(k).any(|other| other == id);
-            if let (Source::Slot(slot), false, Some(LastUse::Node(last))) =
-                (self.source(*id, entries), read, self.last_use.get(id.at()))
-                && *last == at
+        for (id, source) in ids.iter().zip(&mut inputs) {
+            if let (Some(id), Some(Source::Slot(slot))) = (id, *source)
+                && self.is_last_use(*id, at)
+                && ids.iter().flatten().chain(&captured).filter(|other| *other == id).count() == 1
             {
-                release.push(slot);
+                *source = Some(Source::Last(slot));
             }
         }
         let mut unread: SmallVec<[u32; 1]> = SmallVec::new();
@@ -239,6 +226,23 @@ impl Plan {
         }
         let scopes = scopes.into_boxed_slice();
         Some(Node { place, resolved, operator, inputs, outputs, scopes, wanted, release, open, wide })
+    }
+
+    /// The slots of values that the node at a place is the last to read, as an input or in a body.
+    fn released(&self, at: usize, inputs: &[Option<Id>], captured: &[Id]) -> SmallVec<[u32; 2]> {
+        let mut released = SmallVec::new();
+        for id in inputs.iter().flatten().chain(captured).filter(|id| self.is_last_use(**id, at)) {
+            if let Some(Some(Source::Slot(slot))) = self.sources.get(id.at())
+                && !released.contains(slot)
+            {
+                released.push(*slot);
+            }
+        }
+        released
+    }
+
+    fn is_last_use(&self, id: Id, at: usize) -> bool {
+        self.last_use.get(id.at()) == Some(&LastUse::Node(at))
     }
 }
 

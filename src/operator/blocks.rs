@@ -241,14 +241,13 @@ type Compute<'a> = dyn Fn(&[&[u8]], &mut [u8]) + Sync + 'a;
 /// Computes an image in blocks from so many inputs, whose elements have the same size: images in blocks, numbers for each of their
 /// channels, and single numbers.
 fn gated(call: &Call<'_>, layout: &Layout, to: DType, inputs: usize, compute: &Compute<'_>) -> Result<Values> {
-    let no_blocks = || Error::bug("an image in blocks has no blocks");
     let inputs: SmallVec<[&Tensor; Chain::INPUTS]> = (0..inputs).map(|k| call.tensor(k)).collect::<Result<_>>()?;
-    let at = (0..inputs.len()).find(|k| layout.input(*k).is_some()).ok_or_else(no_blocks)?;
-    let (channels, x) = (layout.input(at).unwrap_or(0), call.tensor(at)?);
-    let [_, blocks, image @ .., _] = x.shape() else { return Err(no_blocks()) };
+    let in_blocks = inputs.iter().enumerate().find_map(|(k, x)| Some((*x, layout.input(k)?)));
+    let (x, channels) = in_blocks.ok_or_else(|| Error::bug("no image is in blocks"))?;
+    let ([_, blocks], image) = parts_in_blocks(x.shape())?;
     let mut y = call.output_of(to, x.shape().into())?;
     call.charge(x.len() as u64)?;
-    let (size, blocks) = (to.size(), (*blocks).max(1));
+    let (size, blocks) = (to.size(), blocks.max(1));
     let unit = size * CHANNELS;
     let plane = volume(unit, image);
     kernels::pieces(y.bytes_mut(), unit, plane, 1, call.resources(), |block, start, out| {
@@ -295,8 +294,7 @@ fn scaled(call: &mut Call<'_>, layout: &Layout) -> Result<Values> {
     let (at, other) = if layout.input(0).is_none() { (1, 0) } else { (0, 1) };
     let (channels, gate) = (layout.input(at).unwrap_or(0), call.tensor(other)?.clone());
     let shape = Shape::from_slice(call.tensor(at)?.shape());
-    let [_, _, image @ .., _] = &*shape else { return Err(Error::bug("an image in blocks has no blocks")) };
-    let positions = volume(1, image);
+    let positions = volume(1, parts_in_blocks(&shape)?.1);
     call.charge(volume(1, &shape) as u64)?;
     let (mut y, x) = match NewTensor::over(call.taken(at)?.into_tensor()?) {
         Ok(y) => (y, None),
@@ -315,7 +313,7 @@ pub(crate) fn of_channels(
     reduce: impl FnOnce(&Lanes, Shape) -> Result<Tensor>,
 ) -> Result<Values> {
     let x = call.tensor(0)?;
-    let [images, blocks, ..] = *x.shape() else { return Err(Error::bug("an image in blocks has no blocks")) };
+    let ([images, blocks], _) = parts_in_blocks(x.shape())?;
     let lanes = Lanes::new(x.shape(), |axis| (2..x.rank() - 1).contains(&axis));
     call.charge(x.len() as u64)?;
     let all = reduce(&lanes, Shape::from_slice(&[images, blocks.saturating_mul(CHANNELS)]))?;
@@ -333,6 +331,14 @@ pub(crate) fn of_channels(
 /// The shape of an image of so many channels in blocks.
 fn shape_in_blocks(images: usize, channels: usize, image: &[usize]) -> Shape {
     [&[images, channels.div_ceil(CHANNELS)], image, &[CHANNELS]].concat().into()
+}
+
+/// Of the shape of images in blocks, `[N, blocks, .., 16]`: `N` and the blocks, and what is between.
+pub(crate) fn parts_in_blocks(shape: &[usize]) -> Result<([usize; 2], &[usize])> {
+    match shape {
+        [images, blocks, image @ .., _] => Ok(([*images, *blocks], image)),
+        _ => Err(Error::bug("an image in blocks has no blocks")),
+    }
 }
 
 /// The first input, an image, in blocks.
@@ -364,10 +370,8 @@ pub(crate) fn in_blocks(value: &Value, context: &Context) -> Result<Value> {
 /// An image of so many channels, `[N, blocks, .., 16]`, in planes.
 pub(crate) fn in_planes(value: &Value, channels: usize, context: &Context) -> Result<Value> {
     let blocks = value.tensor()?;
-    let [images, _, image @ .., _] = blocks.shape() else {
-        return Err(Error::bug("an image in blocks has no blocks"));
-    };
-    let (shape, positions): (Shape, _) = ([&[*images, channels], image].concat().into(), volume(1, image));
+    let ([images, _], image) = parts_in_blocks(blocks.shape())?;
+    let (shape, positions): (Shape, _) = ([&[images, channels], image].concat().into(), volume(1, image));
     let (count, resources) = (volume(1, &shape), context.resources());
     let mut to = new(blocks.dtype(), shape, count, context)?;
     match blocks.dtype() {

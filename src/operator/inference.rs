@@ -237,6 +237,11 @@ impl<'a> Inference<'a> {
         }
     }
 
+    /// Gives the shape of an output, if it is known.
+    pub(crate) fn give_known(&mut self, k: usize, dims: Option<Vec<Dim>>) {
+        dims.into_iter().for_each(|dims| self.give(k, dims));
+    }
+
     /// Gives the type of an output that doesn't follow from the schema.
     pub fn give_type(&mut self, k: usize, value_type: impl Into<ValueType>) {
         if let Some(fact) = self.outputs.get_mut(k) {

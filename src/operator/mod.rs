@@ -21,6 +21,7 @@ pub(crate) use axis::Axis;
 pub(crate) use blocks::{
     Blockwise, Constants, Ends, How, InBlocks, Laid, Layout, Pointwise, Windowed, bytes_from_blocks, bytes_to_blocks,
     image_in_blocks, in_blocks, in_planes, laid_out, of_channels, output_in_blocks, output_of_in_blocks,
+    parts_in_blocks,
 };
 pub(crate) use bytes::{ByteProduct, ByteRows, ByteScale, Floats, Table};
 pub use call::Call;
@@ -202,6 +203,31 @@ pub(crate) struct Implementation {
 }
 
 impl Implementation {
+    /// One of the default domain, made by [`Make::Run`].
+    pub(crate) const fn run(name: &'static str, versions: &'static [i64], load: Load) -> Implementation {
+        Implementation { domain: "", name, versions, make: Make::Run(load) }
+    }
+
+    /// As [`run`](Implementation::run), by [`Make::Rowwise`].
+    pub(crate) const fn rowwise(name: &'static str, versions: &'static [i64], load: LoadRowwise) -> Implementation {
+        Implementation { domain: "", name, versions, make: Make::Rowwise(load) }
+    }
+
+    /// As [`run`](Implementation::run), by [`Make::Product`].
+    pub(crate) const fn product(name: &'static str, versions: &'static [i64], load: LoadProduct) -> Implementation {
+        Implementation { domain: "", name, versions, make: Make::Product(load) }
+    }
+
+    /// As [`run`](Implementation::run), by [`Make::Blockwise`].
+    pub(crate) const fn blockwise(name: &'static str, versions: &'static [i64], load: LoadBlockwise) -> Implementation {
+        Implementation { domain: "", name, versions, make: Make::Blockwise(load) }
+    }
+
+    /// As [`run`](Implementation::run), by [`Make::Control`].
+    pub(crate) const fn control(name: &'static str, versions: &'static [i64], load: LoadControl) -> Implementation {
+        Implementation { domain: "", name, versions, make: Make::Control(load) }
+    }
+
     /// Whether it runs in some version.
     pub(crate) fn runs(&self) -> bool {
         !matches!(self.make, Make::Missing(..))

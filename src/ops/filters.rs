@@ -103,13 +103,16 @@ impl Filters {
 
     /// Gives output 0 the shape of the convolution, as far as it is known.
     pub(super) fn give(&self, facts: &mut Inference<'_>) -> Result<()> {
-        if let Some((dims, _)) = self.convolved(facts)? {
-            facts.give(0, dims);
-        }
+        facts.give_known(0, self.convolved(facts)?.map(|(dims, _)| dims));
         Ok(())
     }
 
-    /// The convolution of a call, whose inputs follow `rule`.
+    /// The convolution of a call.
+    pub(super) fn convolution(&self, call: &Call<'_>) -> Result<Convolution> {
+        self.of_call(call, |facts| self.convolved(facts))
+    }
+
+    /// As [`convolution`](Filters::convolution), where inputs follow `rule`.
     pub(super) fn of_call(
         &self,
         call: &Call<'_>,

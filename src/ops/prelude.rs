@@ -23,9 +23,9 @@ pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};
 pub(super) use crate::operator::{
     Align, Attribute, Axis, Blockwise, Body, BodyValue, ByteProduct, ByteScale, Call, Constants, Context, Control,
     Count, Dequantized, Ends, Form, Fused, HeadsIn, Held, Implementation, InBlocks, Inference, Lanewise, Layout, Load,
-    LoadBlockwise, LoadRowwise, Make, MatrixProduct, Node, Note, Operator, Pointwise, Resume, Rowwise, ScoreScale,
-    Step, Tail, Values, Weighing, Windowed, broadcast, bytes_from_blocks, bytes_to_blocks, image_in_blocks, in_blocks,
-    laid_out, of_channels, one_element, output_in_blocks, output_of_in_blocks,
+    LoadRowwise, Make, MatrixProduct, Node, Note, Operator, Pointwise, Resume, Rowwise, ScoreScale, Step, Tail, Values,
+    Weighing, Windowed, broadcast, bytes_from_blocks, bytes_to_blocks, image_in_blocks, in_blocks, laid_out,
+    of_channels, one_element, output_in_blocks, output_of_in_blocks, parts_in_blocks,
 };
 pub(super) use crate::tensor::{Counted, NewTensor, Scalar, Scratch, Shape, Tensor, shape_of, view_part};
 pub(super) use crate::value::{Dim, DimsText, Fact, Formula, List, Map, Optional, Sequence, Value, ValueType};

@@ -70,11 +70,7 @@ pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Fail
     let (whole, second) = (|options: LoadOptions| options.optimize(false), b.as_deref().unwrap_or(a));
     let first = running.load_as(a, whole)?;
     let feeds = feeding.inputs(&first)?;
-    let mut tolerance = Tolerance::default();
-    if b.is_none() {
-        (tolerance.rtol, tolerance.atol) = (0.0, 0.0);
-    }
-    let tolerance = slack.tolerance(tolerance);
+    let tolerance = slack.tolerance(if b.is_none() { Tolerance::EXACT } else { Tolerance::default() });
     let (found, ran) = if is_recorded(second) {
         let known = Known::Recorded(Recorded::open(second)?);
         let found = arguments.run(&first, &feeds, &known, None, tolerance)?;

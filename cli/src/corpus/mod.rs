@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::print::Stdout;
 use crate::progress::Progress;
 use crate::test::select::Selection;
-use crate::test::source::{self, Source};
+use crate::test::source::{self, CaseSource};
 use crate::{Global, archive, file_name, json, print};
 use clap::{Args, Subcommand};
 use folder::NewFolder;
@@ -130,12 +130,12 @@ pub(crate) fn report(written: &Written, global: &Global) -> Result<u8, Failure> 
 }
 
 /// The name of a case below the folder that is written: its path below the argument, without an archive's ending.
-fn name(argument: &Path, source: &Source, case: &str) -> String {
+fn name(argument: &Path, source: &CaseSource, case: &str) -> String {
     let base = if argument.is_dir() { Some(argument) } else { argument.parent() };
     let below = |path: &Path| base.and_then(|base| path.strip_prefix(base).ok()).unwrap_or(path).to_path_buf();
     let mut parts: Vec<String> = Vec::new();
     let mut rest = PathBuf::from(case);
-    if let Source::Archive(archive) = source {
+    if let CaseSource::Archive(archive) = source {
         let mut own = names(&below(archive));
         own.last_mut().into_iter().for_each(|name| *name = archive::stem(name).to_string());
         parts.append(&mut own);
@@ -182,15 +182,15 @@ mod tests {
 
     #[test]
     fn names_are_below_the_argument() {
-        let archive = |path: &str| Source::Archive(path.into());
+        let archive = |path: &str| CaseSource::Archive(path.into());
         let named = |argument: &str, source, case: &str| name(Path::new(argument), &source, case);
         let from = named("../Cargo.toml", archive("../a.tar.xz"), "../a.tar.xz/node/test_abs");
         assert_eq!(from, "a/node/test_abs");
         // src is a folder.
         assert_eq!(named("src", archive("src/b/a-1.2.zip"), "src/b/a-1.2.zip/x"), "b/a-1.2/x");
-        assert_eq!(named("src", Source::Folder("src".into()), "src/x/y"), "x/y");
-        assert_eq!(named("src", Source::Folder("src".into()), "src"), "src");
-        assert_eq!(named("-", Source::StandardInput, "node/test_abs"), "node/test_abs");
+        assert_eq!(named("src", CaseSource::Folder("src".into()), "src/x/y"), "x/y");
+        assert_eq!(named("src", CaseSource::Folder("src".into()), "src"), "src");
+        assert_eq!(named("-", CaseSource::StandardInput, "node/test_abs"), "node/test_abs");
         assert_eq!(named("x.zip", archive("x.zip"), "x.zip/../../evil/a b"), "x/%2E./%2E./evil/a%20b");
         assert_eq!(named("x.zip", archive("x.zip"), "/etc"), "x/etc");
     }

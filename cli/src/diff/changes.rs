@@ -174,7 +174,7 @@ impl Found {
                 }
                 let captured = twins.into_iter().map(|[inside, _]| inside).collect();
                 let around = if graph.place.is_empty() { String::new() } else { format!(", in {}", graph.place) };
-                let text = format!("the {name} of {}{around}", title(q));
+                let text = format!("the {name} of {}{around}", title(&q.name, q.index, &operator(q)));
                 let outermost = graph.outermost.clone().unwrap_or_else(|| (y, name.clone()));
                 inner.push((body, other, Some(captured), (text, Some(outermost))));
             }
@@ -197,9 +197,7 @@ impl Weights {
     fn add(&mut self, pair: &Pair<'_, '_>, x: usize, y: usize) {
         let (Some(p), Some(q)) = (pair.a.fixed(x), pair.b.fixed(y)) else { return };
         let Some((p, q)) = p.value().zip(q.value()) else { return };
-        let mut tolerance = Tolerance::default();
-        (tolerance.rtol, tolerance.atol) = (0.0, 0.0);
-        let compared = Compared::new(q, p, tolerance);
+        let compared = Compared::new(q, p, Tolerance::EXACT);
         if compared.exact {
             self.same += 1;
         } else {
@@ -362,15 +360,14 @@ impl Node {
 
     /// `node "add" (Add-14)`.
     pub(super) fn title(&self) -> String {
-        let name = if self.name.is_empty() { format!("#{}", self.index) } else { quote(&self.name) };
         let function = self.function.as_ref().map(|function| format!(" in {function}")).unwrap_or_default();
-        format!("node {name} ({}){function}", self.operator)
+        title(&self.name, self.index, &self.operator) + &function
     }
 }
 
-fn title(node: &NodeDetails) -> String {
-    let name = if node.name.is_empty() { format!("#{}", node.index) } else { quote(&node.name) };
-    format!("node {name} ({})", operator(node))
+fn title(name: &str, index: usize, operator: &str) -> String {
+    let name = if name.is_empty() { format!("#{index}") } else { quote(name) };
+    format!("node {name} ({operator})")
 }
 
 fn operator(node: &NodeDetails) -> String {

@@ -178,8 +178,5 @@ pub(crate) fn set(kind: &str, position: usize) -> String {
 
 /// A value that no .pb file can hold.
 pub(crate) fn unwritten(name: &str, why: Unwritten) -> Failure {
-    match why {
-        Unwritten::Unfit(why) => Failure::usage(format!("--record: value {}: {why}", quote(name))),
-        Unwritten::Failed(error) => Failure::run(bounded::error(name, error)),
-    }
+    why.failure(name, |why| format!("--record: value {}: {why}", quote(name)))
 }

@@ -292,10 +292,7 @@ fn code(status: ExitStatus) -> i32 {
 }
 
 fn unwritten(name: &str, why: Unwritten) -> Failure {
-    match why {
-        Unwritten::Unfit(why) => Failure::usage(format!("{}: {why}", print::path(name))),
-        Unwritten::Failed(error) => Failure::run(crate::bounded::error(name, error)),
-    }
+    why.failure(name, |why| format!("{}: {why}", print::path(name)))
 }
 
 #[cfg(all(test, unix))]

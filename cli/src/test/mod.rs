@@ -25,7 +25,7 @@ use onnxref::LoadOptions;
 use onnxref::conformance::Case;
 use record::{Record, Verdict};
 use select::Selection;
-use source::Source;
+use source::CaseSource;
 use std::path::PathBuf;
 use std::time::Instant;
 use tally::Tally;
@@ -149,7 +149,7 @@ struct Runner<'a> {
 
 impl Runner<'_> {
     /// Runs the cases of a source. One archive at a time is in memory.
-    fn run(&self, source: &Source, tally: &mut Tally, xfail: &mut Xfail) -> Result<(), Failure> {
+    fn run(&self, source: &CaseSource, tally: &mut Tally, xfail: &mut Xfail) -> Result<(), Failure> {
         let (progress, selection) = (Progress::new(), &self.arguments.selection);
         progress.message(&format!("reading {source}"));
         let mut cases = source.cases()?;

@@ -8,34 +8,34 @@ use std::fmt::{self, Display};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(crate) enum Source {
+pub(crate) enum CaseSource {
     Folder(PathBuf),
     Archive(PathBuf),
     StandardInput,
 }
 
 /// The folders and archives of the command line, and the archives below the folders.
-pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
+pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<CaseSource>, Failure> {
     let mut sources = Vec::new();
     for path in paths {
         let shown = print::path(&path.to_string_lossy());
         if is_standard_input(path) {
-            sources.push(Source::StandardInput);
+            sources.push(CaseSource::StandardInput);
             continue;
         }
         let kind = std::fs::metadata(path).map_err(|e| Failure::usage(format!("{shown}: {e}")))?;
         if kind.is_dir() {
             let below = archives(path).map_err(|e| Failure::unreadable(format!("{shown}: {e}")))?;
-            sources.push(Source::Folder(path.clone()));
-            sources.extend(below.into_iter().map(Source::Archive));
+            sources.push(CaseSource::Folder(path.clone()));
+            sources.extend(below.into_iter().map(CaseSource::Archive));
         } else if archive::looks_like_archive(path) {
-            sources.push(Source::Archive(path.clone()));
+            sources.push(CaseSource::Archive(path.clone()));
         } else {
             let known = ".zip, .whl, .tar, .tar.gz or .tar.xz file";
             return Err(Failure::usage(format!("{shown} is neither a folder nor a {known}")));
         }
     }
-    if let Some(extra) = sources.iter().filter(|source| matches!(source, Source::StandardInput)).nth(1) {
+    if let Some(extra) = sources.iter().filter(|source| matches!(source, CaseSource::StandardInput)).nth(1) {
         return Err(Failure::usage(format!("{extra} can be read only once")));
     }
     Ok(sources)
@@ -59,17 +59,17 @@ fn archives(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-impl Source {
+impl CaseSource {
     /// The cases, each named by its whole path.
     pub(crate) fn cases(&self) -> Result<Vec<Case>, Failure> {
         let unreadable = |e: io::Error| Failure::unreadable(format!("{self}: {e}"));
         match self {
-            Source::Folder(path) => {
+            CaseSource::Folder(path) => {
                 let cases = Case::find(path).map_err(Failure::load)?;
                 Ok(named(path, cases))
             }
-            Source::Archive(path) => Ok(named(path, archive::cases(path).map_err(unreadable)?)),
-            Source::StandardInput => archive::cases_of(io::stdin().lock()).map_err(unreadable),
+            CaseSource::Archive(path) => Ok(named(path, archive::cases(path).map_err(unreadable)?)),
+            CaseSource::StandardInput => archive::cases_of(io::stdin().lock()).map_err(unreadable),
         }
     }
 }
@@ -85,11 +85,11 @@ fn named(root: &Path, mut cases: Vec<Case>) -> Vec<Case> {
     cases
 }
 
-impl Display for Source {
+impl Display for CaseSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Folder(path) | Source::Archive(path) => f.write_str(&print::path(&path.to_string_lossy())),
-            Source::StandardInput => f.write_str("standard input"),
+            CaseSource::Folder(path) | CaseSource::Archive(path) => f.write_str(&print::path(&path.to_string_lossy())),
+            CaseSource::StandardInput => f.write_str("standard input"),
         }
     }
 }

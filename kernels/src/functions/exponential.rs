@@ -331,8 +331,9 @@ impl Curve for Tanh {
 
 /// Numbers that may become subnormal are kept larger by 2^[`LIFT`].
 pub(super) const LIFT: f64 = 64.0;
-/// 2^-[`LIFT`]
-pub(super) const LOWER: f64 = 1.0 / (1u128 << 64) as f64;
+/// 2^[`LIFT`] and 2^-[`LIFT`]
+pub(super) const RAISE: f64 = (1u128 << 64) as f64;
+pub(super) const LOWER: f64 = 1.0 / RAISE;
 // (sinh(x) - x) / x^3 in x^2, x <= 1: error 2^-62.9.
 const SINH: &[f64] = &[
     0.16666666666666666,

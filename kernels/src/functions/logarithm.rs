@@ -1,6 +1,6 @@
 //! Functions of log(x).
 
-use super::exponential::LIFT;
+use super::exponential::{LIFT, RAISE};
 use super::{Real, ends, least, near_zero, ordered, polynomial, sum};
 
 #[inline(always)]
@@ -107,8 +107,6 @@ fn square_root(high: f64, low: f64) -> (f64, f64) {
     (root, (root.mul_add(-root, high) + low) / (root + root))
 }
 
-/// 2^[`LIFT`]
-const RAISE: f64 = (1u128 << 64) as f64;
 /// Adding 1 to the square of a larger number changes nothing, and the square may be infinite.
 const LARGE: f64 = 1e20;
 // (asinh(x) - x) / x^3 in x^2, x <= 1/2: error 2^-60.4.

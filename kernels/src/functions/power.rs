@@ -1,7 +1,7 @@
 //! Powers: of any two numbers, and of the exponents 3 and 0.5.
 
 use super::activation::brief_exp;
-use super::exponential::{LIFT, of_sum};
+use super::exponential::{LIFT, RAISE, of_sum};
 use super::{Real, is_short, polynomial, sum};
 
 /// x^y with the special cases of C's `pow`, in `f64` for either type.
@@ -66,7 +66,7 @@ fn brief_log(x: f64) -> f64 {
 #[inline(always)]
 fn log(x: f64) -> (f64, f64) {
     let subnormal = x < f64::MIN_POSITIVE;
-    let (m, k) = (if subnormal { x * (1u128 << 64) as f64 } else { x }).parts();
+    let (m, k) = (if subnormal { x * RAISE } else { x }).parts();
     let k = if subnormal { k - LIFT } else { k };
     // log(m) = 2 atanh(s) = 2 (s + s^3 / 3 + s^5 P(s^2)), all but the last in two parts.
     let f = m - 1.0;

@@ -88,6 +88,17 @@ impl Tiles {
     }
 }
 
+/// Blocks of an output.
+struct Blocks {
+    /// Number of matrices, of row blocks and of column blocks.
+    counts: [usize; 3],
+    /// Tiles of rows: all, and the number of those of a block.
+    tiles: Tiles,
+    block_tiles: usize,
+    /// Columns of a block.
+    columns: usize,
+}
+
 /// A product, divided: see [`Product::plan`].
 #[derive(Debug)]
 pub struct Plan<'a, O: Operand> {
@@ -164,28 +175,8 @@ impl<'a, O: Operand> Product<'a, O> {
             _ => None,
         };
         let (kernel, quads) = (quads.unwrap_or_else(O::Sum::kernel), quads.is_some());
-        let (pack_b, width) = match b {
-            Right::Packed(b) => (false, kernel.width.min(b.lanes)),
-            Right::Windows(_) => (true, kernel.width),
-            Right::Dequantized(b) => {
-                let is_row = m == 1 && matches!(a, Left::View(a) if a.column == 1 || !a.in_place());
-                (!is_row || !b.has_rows(), kernel.width)
-            }
-            Right::View(b) => {
-                let (rows, bytes) = PACK_LARGE_B_FROM;
-                let is_large = k.saturating_mul(n).saturating_mul(b.elements.size()) >= bytes;
-                let pays = m >= PACK_B_FROM || m >= rows && is_large;
-                (!b.in_place() || n > 1 && (b.column != 1 || pays), kernel.width)
-            }
-        };
-        let pack_a = match a {
-            Left::Packed(_) => false,
-            Left::View(a) => {
-                // Rows that are a multiple of a page apart are in the way of each other in the caches.
-                let crowded = a.row.is_multiple_of(4096 / a.elements.size()) && m > 4;
-                !a.in_place() || (crowded || a.column != 1 && m > 1) && n >= PACK_A_FROM
-            }
-        };
+        let (pack_a, pack_b) = (self.packs_a(), self.packs_b());
+        let width = if let Right::Packed(b) = b { kernel.width.min(b.lanes) } else { kernel.width };
         let in_place = O::IN_PLACE;
         let long_rows = m == 1 && n >= LONG_ROW && in_place && !pack_b && matches!(b, Right::View(_));
         let most = match m {
@@ -198,38 +189,16 @@ impl<'a, O: Operand> Product<'a, O> {
         let apart = !in_place || long_rows && depth > BLOCK;
 
         let threads = parallel::threads(work, WORTH_SHARING, WORTH_WAKING, resources);
-        let parts = match threads {
-            1 => 1,
-            _ if work < 8 << 20 => threads,
-            _ => 4 * threads,
-        };
-        let (count, panels) = (volume(1, batch.iter().map(|batch| &batch.size)).max(1), n.div_ceil(width));
-        let row_blocks = m.div_ceil(ROWS);
+        let count = volume(1, batch.iter().map(|batch| &batch.size)).max(1);
         let least = match in_place {
             false => n.div_ceil(COLUMNS),
             true if long_rows => n.div_ceil(LONG_BLOCK),
             true => 1,
         };
-        let mut tiles = Tiles::new(m, kernel.height);
         // Who works on some rows before and after the product, works on these rows here.
-        let by_rows = threads > 1
-            && count == 1
-            && !pack_b
-            && matches!(a, Left::View(_))
-            && tiles.count >= ROWS_AMONG_FROM * threads;
-        let (row_blocks, parts) = match by_rows {
-            true => (row_blocks.next_multiple_of(threads), 1),
-            false => (row_blocks, parts),
-        };
-        if by_rows {
-            tiles = Tiles::of(m, tiles.count.next_multiple_of(row_blocks));
-        }
-        let column_blocks = parts.div_ceil(count.saturating_mul(row_blocks).max(1)).clamp(least, panels.max(1));
-        let columns = panels.div_ceil(column_blocks.max(1)).max(1) * width;
-        let column_blocks = n.div_ceil(columns);
-        let row_blocks = parts.div_ceil(count.saturating_mul(column_blocks).max(1)).max(row_blocks);
-        let block_tiles = tiles.count.div_ceil(row_blocks.max(1)).max(1);
-        let counts = [count, tiles.count.div_ceil(block_tiles), column_blocks];
+        let by_rows = count == 1 && !pack_b && matches!(a, Left::View(_));
+        let Blocks { counts, tiles, block_tiles, columns } =
+            self.blocks(count, [kernel.height, width], least, work, threads, by_rows);
         let room = |wanted: bool, size: usize| if wanted { size.next_multiple_of(16) } else { 0 };
         let tallest = tiles.start(block_tiles.min(tiles.count));
         let group = if tallest <= kernel.height { width } else { (GROUP / steps / width).max(1) * width };
@@ -259,6 +228,63 @@ impl<'a, O: Operand> Product<'a, O> {
             group,
             rooms,
         }
+    }
+
+    /// Whether rows of `a` are packed.
+    fn packs_a(&self) -> bool {
+        let Left::View(a) = self.a else { return false };
+        // Rows that are a multiple of a page apart are in the way of each other in the caches.
+        let crowded = a.row.is_multiple_of(4096 / a.elements.size()) && self.m > 4;
+        !a.in_place() || (crowded || a.column != 1 && self.m > 1) && self.n >= PACK_A_FROM
+    }
+
+    /// Whether columns of `b` are packed.
+    fn packs_b(&self) -> bool {
+        let Product { m, k, n, a, b, .. } = *self;
+        match b {
+            Right::Packed(_) => false,
+            Right::Windows(_) => true,
+            Right::Dequantized(b) => {
+                let is_row = m == 1 && matches!(a, Left::View(a) if a.column == 1 || !a.in_place());
+                !is_row || !b.has_rows()
+            }
+            Right::View(b) => {
+                let (rows, bytes) = PACK_LARGE_B_FROM;
+                let is_large = k.saturating_mul(n).saturating_mul(b.elements.size()) >= bytes;
+                let pays = m >= PACK_B_FROM || m >= rows && is_large;
+                !b.in_place() || n > 1 && (b.column != 1 || pays)
+            }
+        }
+    }
+
+    /// Blocks of so many matrices, with tiles of at most `height` by `width` and at least so many blocks of columns.
+    /// `by_rows` allows to divide rows alone.
+    fn blocks(
+        &self,
+        count: usize,
+        [height, width]: [usize; 2],
+        least: usize,
+        work: usize,
+        threads: usize,
+        by_rows: bool,
+    ) -> Blocks {
+        let mut parts = match threads {
+            1 => 1,
+            _ if work < 8 << 20 => threads,
+            _ => 4 * threads,
+        };
+        let (mut tiles, mut row_blocks) = (Tiles::new(self.m, height), self.m.div_ceil(ROWS));
+        if by_rows && threads > 1 && tiles.count >= ROWS_AMONG_FROM * threads {
+            (row_blocks, parts) = (row_blocks.next_multiple_of(threads), 1);
+            tiles = Tiles::of(self.m, tiles.count.next_multiple_of(row_blocks));
+        }
+        let panels = self.n.div_ceil(width);
+        let column_blocks = parts.div_ceil(count.saturating_mul(row_blocks).max(1)).clamp(least, panels.max(1));
+        let columns = panels.div_ceil(column_blocks.max(1)).max(1) * width;
+        let column_blocks = self.n.div_ceil(columns);
+        let row_blocks = parts.div_ceil(count.saturating_mul(column_blocks).max(1)).max(row_blocks);
+        let block_tiles = tiles.count.div_ceil(row_blocks.max(1)).max(1);
+        Blocks { counts: [count, tiles.count.div_ceil(block_tiles), column_blocks], tiles, block_tiles, columns }
     }
 
     /// One product of more rows, where all matrices of the batch share `b`.

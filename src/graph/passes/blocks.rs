@@ -23,7 +23,7 @@ pub(super) fn blocks(draft: &mut Draft, context: &PassContext<'_>) -> Result<()>
         return Ok(());
     }
     let Some(readers) = context.readers(draft) else { return Ok(()) };
-    let mut plans = Pass::new(draft).plans();
+    let mut plans = Layouts::new(draft).plans();
     let joined = joined(&mut plans, draft, &readers);
     let mut fusions: Vec<Fusion> = Vec::new();
     for (at, (plan, node)) in plans.into_iter().zip(&draft.nodes).enumerate() {
@@ -130,7 +130,8 @@ fn image(id: Id, draft: &Draft) -> Option<usize> {
     }
 }
 
-struct Pass<'a> {
+/// Which values are in blocks, while nodes are looked at.
+struct Layouts<'a> {
     draft: &'a Draft,
     kinds: Vec<Option<Kind>>,
     /// Values that some node would read in blocks.
@@ -141,8 +142,8 @@ struct Pass<'a> {
     blocks: Vec<Option<usize>>,
 }
 
-impl<'a> Pass<'a> {
-    fn new(draft: &'a Draft) -> Pass<'a> {
+impl<'a> Layouts<'a> {
+    fn new(draft: &'a Draft) -> Layouts<'a> {
         let count = draft.entries.len();
         let kinds: Vec<Option<Kind>> = draft.nodes.iter().map(|node| kind(node, draft)).collect();
         let (mut wanted, mut closed) = (vec![false; count], vec![false; count]);
@@ -170,7 +171,7 @@ impl<'a> Pass<'a> {
                 }
             }
         }
-        Pass { draft, kinds, wanted, closed, blocks: vec![None; count] }
+        Layouts { draft, kinds, wanted, closed, blocks: vec![None; count] }
     }
 
     /// What nodes become: in order, so that each knows its inputs.

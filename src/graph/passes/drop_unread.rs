@@ -2,12 +2,12 @@
 
 use super::PassContext;
 use crate::error::Result;
-use crate::graph::draft::Draft;
+use crate::graph::draft::{Draft, Id};
 
 pub(super) fn drop_unread(draft: &mut Draft, _: &PassContext<'_>) -> Result<()> {
     let mut read = vec![false; draft.entries.len()];
-    let mut mark = |at: usize| read.get_mut(at).map(|read| *read = true);
-    draft.outputs.iter().for_each(|(_, id)| _ = mark(id.at()));
+    let mark = |read: &mut [bool], id: Id| read.get_mut(id.at()).into_iter().for_each(|read| *read = true);
+    draft.outputs.iter().for_each(|(_, id)| mark(&mut read, *id));
     // Readers come after the node: going backwards, all of them are known.
     let mut kept: Vec<bool> = Vec::with_capacity(draft.nodes.len());
     for node in draft.nodes.iter().rev() {
@@ -15,11 +15,7 @@ pub(super) fn drop_unread(draft: &mut Draft, _: &PassContext<'_>) -> Result<()> 
         let is_read = node.outputs.iter().flatten().any(|id| read.get(id.at()) == Some(&true));
         let needed = node.operator.is_some() && (is_read || custom);
         if needed {
-            for id in node.reads() {
-                if let Some(read) = read.get_mut(id.at()) {
-                    *read = true;
-                }
-            }
+            node.reads().for_each(|id| mark(&mut read, id));
         }
         kept.push(needed);
     }

@@ -109,24 +109,24 @@ fn is_nearest(node: &DraftNode) -> bool {
 
 /// Widens convolutions with constant filters, and what reads nothing but what is wide.
 pub(super) fn halves(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
-    if !draft.nodes.iter().any(|node| gives(node, draft).is_some_and(|(gives, _)| gives == Gives::Sums)) {
+    let mut found: Vec<_> = draft.nodes.iter().map(|node| gives(node, draft)).collect();
+    if !found.iter().flatten().any(|(gives, _)| *gives == Gives::Sums) {
         return Ok(());
     }
     let is_constant = |id: &Id| constant(*id, draft).is_some();
-    let (mut wide, mut found, mut bytes) = (HashSet::<Id>::new(), Vec::new(), 0);
-    for node in &draft.nodes {
+    let (mut wide, mut bytes) = (HashSet::<Id>::new(), 0);
+    for (node, found) in draft.nodes.iter().zip(&mut found) {
         let floats =
             || node.inputs.iter().flatten().filter(|id| dtype(**id, draft).is_some_and(|dtype| dtype.half().is_some()));
-        let own = gives(node, draft).filter(|(gives, _)| match gives {
+        *found = found.filter(|(gives, _)| match gives {
             Gives::Sums => floats().skip(1).all(is_constant),
             _ => floats().all(|id| wide.contains(id) || is_constant(id)) && floats().any(|id| wide.contains(id)),
         });
-        if own.is_some() {
+        if found.is_some() {
             wide.extend(node.outputs.iter().flatten());
             let constants = floats().filter_map(|id| constant(*id, draft));
             bytes += 4 * NODE_BYTES as u64 + constants.map(|constant| 4 * constant.len() as u64).sum::<u64>();
         }
-        found.push(own);
     }
     if wide.is_empty() || context.loading.budget.take(bytes).is_err() {
         return Ok(());

@@ -42,7 +42,10 @@ pub(super) struct PassContext<'a> {
 impl PassContext<'_> {
     /// Who produces and who reads each value of a draft; `None` if there is no memory to tell.
     fn readers(&self, draft: &Draft) -> Option<Readers> {
-        self.loading.budget.take((draft.entries.len() * size_of::<Value>()) as u64).ok()?;
+        let bytes = (draft.entries.len() * size_of::<Value>()) as u64;
+        if bytes > self.loading.budget.left() {
+            return None;
+        }
         let mut values = vec![Value::default(); draft.entries.len()];
         let mut read = |id: Id, by: Option<usize>| {
             // A node counts once.
@@ -59,7 +62,6 @@ impl PassContext<'_> {
                 values.get_mut(id.at()).into_iter().for_each(|value| value.producer = Some(at));
             }
         }
-        self.loading.budget.give_back((draft.entries.len() * size_of::<Value>()) as u64);
         Some(Readers(values))
     }
 }

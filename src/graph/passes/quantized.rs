@@ -238,8 +238,8 @@ fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option
         && aligns_last(node)
         && let [Some(one), Some(other)] = *node.inputs
     {
-        let (sums, bias) = if constant(other, draft).is_some() { (one, other) } else { (other, one) };
-        row = Some(constant(bias, draft)?);
+        let (sums, added) = if constant(other, draft).is_some() { (one, other) } else { (other, one) };
+        row = Some(constant(added, draft)?);
         after.push(main);
         (main, node) = before(sums, draft, readers)?;
     }
@@ -265,39 +265,16 @@ fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option
     };
     let by = f64::from(*last.scales.first()?);
     let factors = (0..count).map(|k| Some((scale(k)? / by) as f32)).collect::<Option<Vec<f32>>>()?;
-    let given = match node.inputs.get(2) {
-        Some(Some(bias)) => Some(constant(*bias, draft)?),
-        _ => None,
-    };
-    let bias = match (given, row) {
-        (Some(_), Some(_)) => return None,
-        // A row beside images isn't one number for each filter.
-        (None, Some(row)) if is_conv && row.len() > 1 => return None,
-        (given, row) => given.or(row),
-    };
-    let bias = match bias {
-        // One number for each column, if it has the shape of a row.
-        Some(bias)
-            if matrix && bias.rank() <= x.dims.len() && bias.shape().iter().rev().skip(1).all(|dim| *dim == 1) =>
-        {
-            let width = w.dims.get(axis)?;
-            if bias.len() != 1 && *width != Dim::Fixed(bias.len()) {
-                return None;
-            }
-            let elements = bias.as_slice::<f32>().ok()?;
-            let all = if bias.len() == 1 && count > 1 { count } else { bias.len() };
-            Some((0..all).map(|k| elements.get(k).or(elements.first()).copied()).collect::<Option<Vec<f32>>>()?)
-        }
-        Some(_) => return None,
-        None => None,
-    };
-    let of_sums = |(k, number): (usize, &f32)| {
+    let bias = bias_of(node, row, [&x, &w], axis, draft)?;
+    let of_sum = |(k, number): (usize, &f32)| {
         let number = (f64::from(*number) / scale(k)?).round_ties_even();
         (number.abs() <= f64::from(i32::MAX)).then_some(number as i32)
     };
-    let of_sums = bias.as_ref().map(|bias| bias.iter().enumerate().map(of_sums).collect::<Option<Vec<i32>>>());
-    let of_sums = if let Some(of_sums) = of_sums { Some(Tensor::from(of_sums?)) } else { None };
-    let constant = constant(draft.nodes.get(w.at)?.inputs.first().copied().flatten()?, draft).is_some();
+    let of_sums = match &bias {
+        Some(bias) => Some(Tensor::from(bias.iter().enumerate().map(of_sum).collect::<Option<Vec<i32>>>()?)),
+        None => None,
+    };
+    let is_constant = constant(draft.nodes.get(w.at)?.inputs.first().copied().flatten()?, draft).is_some();
     let floats = Floats {
         scales: [*x.scales.first()?, *last.scales.first()?],
         of_columns: Tensor::from(w.scales.to_vec()),
@@ -306,10 +283,11 @@ fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option
     let is_usual = floats.are_usual();
     let zeros = [x.zeros()?, w.zeros()?];
     let (factors, floats) = (Tensor::from(factors), are_met.then_some(floats));
-    let bytes = ByteProduct { zeros, constant, factors, bias: of_sums, most: OnceLock::new(), zero_point, floats };
-    // A channel on its own has loops for images alone; else it is soonest summed in floats, which is exact too.
-    let own = |count: &Dim| count.fixed() == Some(groups) && w.dims.len() == 4;
-    let symmetric = constant && bytes.is_symmetric();
+    let bytes =
+        ByteProduct { zeros, constant: is_constant, factors, bias: of_sums, most: OnceLock::new(), zero_point, floats };
+    // A channel on its own has loops for images and lines alone; else it is soonest summed in floats, which is exact too.
+    let own = |count: &Dim| count.fixed() == Some(groups) && matches!(w.dims.len(), 3 | 4);
+    let symmetric = is_constant && bytes.is_symmetric();
     if alone && !(symmetric && w.dims.first().is_some_and(own)) {
         return None;
     }
@@ -326,6 +304,38 @@ fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option
     let inputs = [integers(x.at)?, integers(w.at)?].into_iter().collect();
     let sources = [(main, 0, x.at), (main, 1, w.at)].into_iter().collect();
     Some(ByteNodes { main, sources, inputs, after, operator })
+}
+
+/// What is added to the sums of each column or filter, along an axis of `w`: what the product adds, or the row of an Add
+/// behind it. A single number counts for each scale. `Some(None)` if nothing is added.
+fn bias_of(
+    node: &DraftNode,
+    row: Option<&Tensor>,
+    [x, w]: [&Scaling<'_>; 2],
+    axis: usize,
+    draft: &Draft,
+) -> Option<Option<Vec<f32>>> {
+    let is_conv = node.standard() == Some("Conv");
+    let given = match node.inputs.get(2) {
+        Some(Some(bias)) => Some(constant(*bias, draft)?),
+        _ => None,
+    };
+    let bias = match (given, row) {
+        (None, None) => return Some(None),
+        (Some(bias), None) => bias,
+        // A row beside images isn't one number for each filter.
+        (None, Some(row)) if !is_conv || row.len() <= 1 => row,
+        _ => return None,
+    };
+    // One number for each column, if it has the shape of a row.
+    let is_row = bias.rank() <= x.dims.len() && bias.shape().iter().rev().skip(1).all(|dim| *dim == 1);
+    let (len, count, width) = (bias.len(), w.scales.len(), w.dims.get(axis)?);
+    if !is_row || !is_conv && w.dims.len() != 2 || len != 1 && *width != Dim::Fixed(len) {
+        return None;
+    }
+    let elements = bias.as_slice::<f32>().ok()?;
+    let all = if len == 1 && count > 1 { count } else { len };
+    Some(Some((0..all).map(|k| elements.get(k).or(elements.first()).copied()).collect::<Option<Vec<f32>>>()?))
 }
 
 /// The node at a place that is a product of bytes as it is, with constants beside them.

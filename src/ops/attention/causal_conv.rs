@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const CAUSAL_CONV_WITH_STATE: Implementation =
-    Implementation { domain: "", name: "CausalConvWithState", versions: &[27], make: Make::Run(load) };
+pub(super) const CAUSAL_CONV_WITH_STATE: Implementation = Implementation::run("CausalConvWithState", &[27], load);
 
 /// `output[b, c, t] = activation(bias[c] + sum over j of weight[c, 0, j] * padded[b, c, t + j])`, where `padded` is
 /// `past_state`, or zeros, and then `input`; `present_state` is the end of `padded`

@@ -4,8 +4,7 @@
 use crate::ops::prelude::*;
 use kernels::attention::{Decay, Recurrence};
 
-pub(super) const LINEAR_ATTENTION: Implementation =
-    Implementation { domain: "", name: "LinearAttention", versions: &[27], make: Make::Run(load) };
+pub(super) const LINEAR_ATTENTION: Implementation = Implementation::run("LinearAttention", &[27], load);
 
 /// For each token `t`: `state = exp(decay[t]) * state`, `state += k[t] w^T`, `output[t] = scale * q[t]^T state`, where `w`
 /// is `v[t]`, or `beta[t] * (v[t] - state^T k[t])` for the rules with "delta"

@@ -5,8 +5,7 @@ use crate::ops::prelude::*;
 use std::fmt::Display;
 use std::ops::Range;
 
-pub(super) const ROTARY_EMBEDDING: Implementation =
-    Implementation { domain: "", name: "RotaryEmbedding", versions: &[23], make: Make::Run(load) };
+pub(super) const ROTARY_EMBEDDING: Implementation = Implementation::run("RotaryEmbedding", &[23], load);
 
 /// `Y[a], Y[b] = cos * X[a] - sin * X[b], sin * X[a] + cos * X[b]` for the pairs `(a, b)` of the first
 /// `rotary_embedding_dim` numbers of each head; the others stay. Pair `p` is `(2p, 2p + 1)` if `interleaved`, else

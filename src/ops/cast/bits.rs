@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const BIT_CAST: Implementation =
-    Implementation { domain: "", name: "BitCast", versions: &[26], make: Make::Run(load) };
+pub(super) const BIT_CAST: Implementation = Implementation::run("BitCast", &[26], load);
 
 /// `output = input`, bit by bit; types have as many bits
 #[derive(Debug)]

@@ -5,19 +5,13 @@ use super::text;
 use crate::ops::prelude::*;
 use kernels::convert::{Conversion, Direction, Rounding, convert};
 
-pub(super) const CAST: Implementation = Implementation {
-    domain: "",
-    name: "Cast",
-    versions: &[1, 6, 9, 13, 19, 21, 23, 24, 25, 28],
-    make: Make::Run(|node| load(node, Some(node.output_type("to")?))),
-};
+pub(super) const CAST: Implementation = Implementation::run("Cast", &[1, 6, 9, 13, 19, 21, 23, 24, 25, 28], |node| {
+    load(node, Some(node.output_type("to")?))
+});
 
-pub(super) const CAST_LIKE: Implementation = Implementation {
-    domain: "",
-    name: "CastLike",
-    versions: &[15, 19, 21, 23, 24, 25],
-    make: Make::Run(|node| load(node, node.input_type(1).and_then(ValueType::dtype))),
-};
+pub(super) const CAST_LIKE: Implementation = Implementation::run("CastLike", &[15, 19, 21, 23, 24, 25], |node| {
+    load(node, node.input_type(1).and_then(ValueType::dtype))
+});
 
 /// `output = input`, rounded once. [`kernels::convert`] says how numbers round, [`text`] what strings stand for.
 #[derive(Debug)]

@@ -3,12 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const IF: Implementation = Implementation {
-    domain: "",
-    name: "If",
-    versions: &[1, 11, 13, 16, 19, 21, 23, 24, 25],
-    make: Make::Control(load),
-};
+pub(super) const IF: Implementation = Implementation::control("If", &[1, 11, 13, 16, 19, 21, 23, 24, 25], load);
 
 /// `outputs = then_branch()` if `cond` is true, else `else_branch()`
 #[derive(Debug)]

@@ -4,12 +4,7 @@
 use super::parts::{Parts, keep};
 use crate::ops::prelude::*;
 
-pub(super) const LOOP: Implementation = Implementation {
-    domain: "",
-    name: "Loop",
-    versions: &[1, 11, 13, 16, 19, 21, 23, 24, 25],
-    make: Make::Control(load),
-};
+pub(super) const LOOP: Implementation = Implementation::control("Loop", &[1, 11, 13, 16, 19, 21, 23, 24, 25], load);
 
 /// `cond, v = v_initial`; for `i` from 0 to `M` - 1, while `cond`: `cond, v, scan = body(i, cond, v)`. The outputs are
 /// the last `v`, and the `scan` of all trips, stacked along a new axis 0.

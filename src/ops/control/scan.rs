@@ -6,12 +6,7 @@ use super::parts::{Parts, entry, keep};
 use crate::ops::prelude::*;
 use std::fmt::Display;
 
-pub(super) const SCAN: Implementation = Implementation {
-    domain: "",
-    name: "Scan",
-    versions: &[8, 9, 11, 16, 19, 21, 23, 24, 25],
-    make: Make::Control(load),
-};
+pub(super) const SCAN: Implementation = Implementation::control("Scan", &[8, 9, 11, 16, 19, 21, 23, 24, 25], load);
 
 /// `state, scan_output[.., t, ..] = body(state, scan_input[.., t, ..])` for all `t`; the outputs are the last `state` and
 /// the stacked `scan_output`.

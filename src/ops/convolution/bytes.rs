@@ -26,15 +26,11 @@ impl ByteConv {
         let make = || BytesInBlocks::of(&self.filters, &self.bytes, *x.get(1)?, w);
         self.in_blocks.get_or_init(make).as_ref()
     }
-
-    fn convolution(&self, call: &Call<'_>) -> Result<Convolution> {
-        self.filters.of_call(call, |facts| self.filters.convolved(facts))
-    }
 }
 
 impl Fused for ByteConv {
     fn fits(&self, call: &Call<'_>) -> bool {
-        let Ok(convolution) = self.convolution(call) else { return false };
+        let Ok(convolution) = self.filters.convolution(call) else { return false };
         // In blocks or not: the same convolutions are those of integers.
         self.bytes.fits(call, convolution.k, convolution.m * convolution.groups)
             && match self.in_blocks(call) {
@@ -55,7 +51,7 @@ impl Operator for ByteConv {
         if let Some(form) = self.in_blocks(call) {
             return form.run(call, &Layout::default(), None);
         }
-        let convolution = self.convolution(call)?;
+        let convolution = self.filters.convolution(call)?;
         let operands = [call.tensor(0)?, call.tensor(1)?];
         let bias = bias.as_ref().map(Tensor::as_slice::<i32>).transpose()?;
         with_small!(zero_point.dtype(), S => {

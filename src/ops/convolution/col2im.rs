@@ -4,8 +4,7 @@
 use crate::ops::prelude::*;
 use kernels::fold::{Summand, Truth, fold, work};
 
-pub(super) const COL2IM: Implementation =
-    Implementation { domain: "", name: "Col2Im", versions: &[18], make: Make::Run(load) };
+pub(super) const COL2IM: Implementation = Implementation::run("Col2Im", &[18], load);
 
 /// `output[n, c, place..]` = the sum over the entries `t` of a block of `input[n, (c, t), position]`, where the block at the
 /// position has its entry `t` at the place
@@ -93,9 +92,7 @@ impl Operator for Col2Im {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        if let Some((dims, _)) = self.image(facts)? {
-            facts.give(0, dims);
-        }
+        facts.give_known(0, self.image(facts)?.map(|(dims, _)| dims));
         Ok(())
     }
 }

@@ -2,13 +2,12 @@
 //! <https://onnx.ai/onnx/operators/onnx__Conv.html>
 
 use super::bytes::ByteConv;
-use super::in_blocks::InBlocksOf;
+use super::in_blocks::ConvInBlocks;
 use crate::ops::prelude::*;
 use kernels::gemm::{Alone, Scaled};
 use kernels::windows::Axis;
 
-pub(super) const CONV: Implementation =
-    Implementation { domain: "", name: "Conv", versions: &[1, 11, 22], make: Make::Product(load) };
+pub(super) const CONV: Implementation = Implementation::product("Conv", &[1, 11, 22], load);
 
 /// `Y[b, f, o..] = B[f] + sum over c, t.. of W[f, c, t..] * X[b, first + c, o * stride + t * dilation - pad..]`, where `first`
 /// is the first channel of the filter's group, and `X` is 0 outside of the image
@@ -80,12 +79,8 @@ impl Conv {
         Ok(output.finish().into())
     }
 
-    fn convolution(&self, call: &Call<'_>) -> Result<Convolution> {
-        self.filters.of_call(call, |facts| self.filters.convolved(facts))
-    }
-
     fn compute(&self, call: &Call<'_>, tail: Option<&Tail>) -> Result<Values> {
-        let convolution = self.convolution(call)?;
+        let convolution = self.filters.convolution(call)?;
         let Convolution { groups, channels, m, axes, .. } = &convolution;
         let suits = *m < FILTERS || *groups > 1 && Alone::<f32>::is_direct(axes);
         let is_alone = *channels == 1 && suits && Alone::<f32>::suits(axes);
@@ -99,7 +94,7 @@ impl Conv {
 
 impl MatrixProduct for Conv {
     fn shape(&self, call: &Call<'_>) -> Option<Shape> {
-        Some(self.convolution(call).ok()?.output)
+        Some(self.filters.convolution(call).ok()?.output)
     }
 
     fn reads_beside(&self) -> bool {
@@ -107,7 +102,7 @@ impl MatrixProduct for Conv {
     }
 
     fn in_blocks(&self, channels: usize, filters: &[usize]) -> Option<InBlocks> {
-        InBlocksOf::of(&self.filters, channels, filters)
+        ConvInBlocks::of(&self.filters, channels, filters)
     }
 
     fn run_then(&self, call: &Call<'_>, tail: &Tail) -> Result<Values> {

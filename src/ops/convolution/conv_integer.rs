@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const CONV_INTEGER: Implementation =
-    Implementation { domain: "", name: "ConvInteger", versions: &[10], make: Make::Run(load) };
+pub(super) const CONV_INTEGER: Implementation = Implementation::run("ConvInteger", &[10], load);
 
 /// `y` = the convolution of `x - x_zero_point` with `w - w_zero_point`, as Conv's
 ///
@@ -42,9 +41,7 @@ impl Operator for ConvInteger {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        if let Some((dims, _)) = self.check(facts)? {
-            facts.give(0, dims);
-        }
+        facts.give_known(0, self.check(facts)?.map(|(dims, _)| dims));
         Ok(())
     }
 }

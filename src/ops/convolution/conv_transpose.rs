@@ -1,14 +1,13 @@
 //! ConvTranspose: each entry of an image spreads its filter over a larger one.
 //! <https://onnx.ai/onnx/operators/onnx__ConvTranspose.html>
 
-use super::spread_in_blocks::InBlocksOf;
+use super::spread_in_blocks::SpreadInBlocks;
 use crate::ops::prelude::*;
 use kernels::fold::{Summand, fold, work};
 use kernels::gemm::{Number, Operand};
 use kernels::windows::Axis;
 
-pub(super) const CONV_TRANSPOSE: Implementation =
-    Implementation { domain: "", name: "ConvTranspose", versions: &[1, 11, 22], make: Make::Blockwise(load) };
+pub(super) const CONV_TRANSPOSE: Implementation = Implementation::blockwise("ConvTranspose", &[1, 11, 22], load);
 
 /// `Y[b, f, i * stride + t * dilation - pad..] = B[f] + sum over t.. of (sum over c of W[c, f, t..] * X[b, c, i..])`, over the
 /// channels `c` of the group and those `i..` that meet the place
@@ -171,7 +170,7 @@ impl Blockwise for ConvTranspose {
         let &[own, m, rows, columns] = constant(1)?.shape() else { return None };
         let asked = |(asked, size): (&Option<i64>, usize)| asked.is_none_or(|asked| usize::try_from(asked) == Ok(size));
         let suits = axes == 2 && self.groups == 1 && own == channels && kernel.iter().zip([rows, columns]).all(asked);
-        suits.then(|| InBlocksOf::of(self.clone(), [channels, m], [rows, columns])).flatten()
+        suits.then(|| SpreadInBlocks::of(self.clone(), [channels, m], [rows, columns])).flatten()
     }
 }
 
@@ -181,9 +180,7 @@ impl Operator for ConvTranspose {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        if let Some((dims, _)) = self.spread(facts)? {
-            facts.give(0, dims);
-        }
+        facts.give_known(0, self.spread(facts)?.map(|(dims, _)| dims));
         Ok(())
     }
 }

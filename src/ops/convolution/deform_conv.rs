@@ -6,8 +6,7 @@ use kernels::deform::Deformed;
 use kernels::fold::Summand;
 use kernels::gemm::{Number, Operand};
 
-pub(super) const DEFORM_CONV: Implementation =
-    Implementation { domain: "", name: "DeformConv", versions: &[19, 22], make: Make::Run(load) };
+pub(super) const DEFORM_CONV: Implementation = Implementation::run("DeformConv", &[19, 22], load);
 
 /// `Y` = the convolution of `X` with `W` plus `B`, as Conv's, where each tap reads `X` at its place plus the numbers that
 /// `offset` has for it, one along each axis, times that of `mask`
@@ -110,9 +109,7 @@ impl Operator for DeformConv {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        if let Some((dims, _)) = self.check(facts)? {
-            facts.give(0, dims);
-        }
+        facts.give_known(0, self.check(facts)?.map(|(dims, _)| dims));
         Ok(())
     }
 }

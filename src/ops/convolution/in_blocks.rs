@@ -27,7 +27,7 @@ const ALIKE: usize = 1 << 10;
 
 /// A convolution of images with one axis to three by constant filters: each sees all channels, or that of its own number.
 #[derive(Debug)]
-pub(super) struct InBlocksOf {
+pub(super) struct ConvInBlocks {
     filters: Filters,
     channels: usize,
     /// The number of filters, and of groups that see channels of their own.
@@ -41,7 +41,7 @@ pub(super) struct InBlocksOf {
     finite: AtomicBool,
 }
 
-impl InBlocksOf {
+impl ConvInBlocks {
     /// For images of so many channels, and filters of a shape.
     pub(super) fn of(filters: &Filters, channels: usize, shape: &[usize]) -> Option<InBlocks> {
         let (count, of_each, taps) = match *shape {
@@ -71,7 +71,7 @@ impl InBlocksOf {
         let pointwise = !own && groups == 1 && axes(2).is_some_and(|(axes, _)| axes.iter().all(one));
         let is_direct = own && axes(taps).is_some_and(|([_, axes @ ..], _)| Alone::<f32>::is_direct(&axes));
         let (filters, weights, finite) = (filters.clone(), Weights::known(true), AtomicBool::new(false));
-        let operator = InBlocksOf { filters, channels, count, groups, own, pointwise, weights, finite };
+        let operator = ConvInBlocks { filters, channels, count, groups, own, pointwise, weights, finite };
         let few = if taps > 1 { CHANNELS / 2 } else { CHANNELS };
         Some(InBlocks::Windows {
             operator: Arc::new(operator),
@@ -122,7 +122,7 @@ impl Geometry {
     }
 }
 
-impl InBlocksOf {
+impl ConvInBlocks {
     /// Whether images in planes are read there.
     fn reads_planes(&self, layout: &Layout, axes: &[Axis; 3]) -> bool {
         let places = volume(1, &axes.each_ref().map(|axis| axis.input));
@@ -164,7 +164,7 @@ pub(super) fn bias_fits(call: &Call<'_>, input: usize, filters: usize) -> bool {
     call.optional_tensor(input).is_ok_and(|bias| bias.is_none_or(|bias| bias.shape() == [filters]))
 }
 
-impl Windowed for InBlocksOf {
+impl Windowed for ConvInBlocks {
     fn is_ready(&self, call: &Call<'_>, layout: &Layout) -> bool {
         let Ok(Geometry { images, axes, .. }) = Geometry::of(&self.filters, call, layout) else { return false };
         let is_alone = layout.input(0).is_none() && layout.output.is_none();
@@ -260,7 +260,7 @@ impl Windowed for InBlocksOf {
     }
 
     fn pointwise(&self, inputs: usize) -> Option<Pointwise> {
-        let InBlocksOf { channels, count: filters, .. } = *self;
+        let ConvInBlocks { channels, count: filters, .. } = *self;
         self.pointwise.then_some(Pointwise { channels, filters, inputs })
     }
 
@@ -270,7 +270,7 @@ impl Windowed for InBlocksOf {
     }
 }
 
-impl InBlocksOf {
+impl ConvInBlocks {
     /// Copies in blocks of what the tail reads in planes.
     fn beside<'c>(
         &self,

@@ -6,8 +6,7 @@ use crate::ops::prelude::*;
 use kernels::gemm::Quantized;
 use std::sync::OnceLock;
 
-pub(super) const QLINEAR_CONV: Implementation =
-    Implementation { domain: "", name: "QLinearConv", versions: &[10], make: Make::Blockwise(load) };
+pub(super) const QLINEAR_CONV: Implementation = Implementation::blockwise("QLinearConv", &[10], load);
 
 /// `y = round((conv + B) * (x_scale * w_scale / y_scale)) + y_zero_point`, where `conv` is the convolution of
 /// `x - x_zero_point` with `w - w_zero_point`, as Conv's
@@ -90,9 +89,7 @@ impl Operator for QLinearConv {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        if let Some((dims, _)) = self.check(facts)? {
-            facts.give(0, dims);
-        }
+        facts.give_known(0, self.check(facts)?.map(|(dims, _)| dims));
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use kernels::windows::Axis;
 
 /// Images of two axes, spread by constant filters that all see the same channels.
 #[derive(Debug)]
-pub(super) struct InBlocksOf {
+pub(super) struct SpreadInBlocks {
     operator: ConvTranspose,
     channels: usize,
     filters: usize,
@@ -27,14 +27,14 @@ struct Geometry {
     image: [usize; 2],
 }
 
-impl InBlocksOf {
+impl SpreadInBlocks {
     pub(super) fn of(operator: ConvTranspose, [channels, filters]: [usize; 2], kernel: [usize; 2]) -> Option<InBlocks> {
         // Much of a vector would be empty.
         let wastes = |count: usize| count.next_multiple_of(CHANNELS) > count.saturating_add(count / 3);
         if wastes(channels) || wastes(filters) || kernel.contains(&0) {
             return None;
         }
-        let operator = InBlocksOf { operator, channels, filters, kernel, weights: Weights::known(true) };
+        let operator = SpreadInBlocks { operator, channels, filters, kernel, weights: Weights::known(true) };
         Some(InBlocks::Windows { operator: Arc::new(operator), channels: filters, ends: Ends::Any })
     }
 
@@ -130,7 +130,7 @@ fn single(places: [usize; 2]) -> [Axis; 3] {
     Axis::of_slice(places.map(|size| Axis { input: size, output: size, ..Axis::ROW }))
 }
 
-impl Windowed for InBlocksOf {
+impl Windowed for SpreadInBlocks {
     fn is_ready(&self, call: &Call<'_>, _: &Layout) -> bool {
         let Ok(of) = self.geometry(call) else { return false };
         let plan = self.dense(&[], &[], &single(of.places)).plan(1, call.resources()).map(|plan| plan.scratch());

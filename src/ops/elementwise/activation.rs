@@ -1,10 +1,10 @@
 //! Activations of straight pieces, and Softsign. HardSigmoid is rounded once, HardSwish and Softsign have at most 2 ulp.
 //! <https://onnx.ai/onnx/operators/onnx__Relu.html>, <https://onnx.ai/onnx/operators/onnx__PRelu.html>
 
-use super::{Elementwise, floats, numbers, rowwise};
+use super::{Elementwise, floats, numbers};
 use crate::ops::prelude::*;
 
-pub(super) const RELU: Implementation = rowwise("Relu", &[1, 6, 13, 14], |_| {
+pub(super) const RELU: Implementation = Implementation::rowwise("Relu", &[1, 6, 13, 14], |_| {
     Ok(Elementwise::new(Relu, number_row, Align::Last).of_form(Form::Activation(Activation::Relu)).shared())
 });
 
@@ -26,7 +26,7 @@ impl Ints<1> for Relu {
 }
 
 pub(super) const LEAKY_RELU: Implementation =
-    rowwise("LeakyRelu", &[1, 6, 16], |node| floats(LeakyRelu { alpha: node.float("alpha")? }));
+    Implementation::rowwise("LeakyRelu", &[1, 6, 16], |node| floats(LeakyRelu { alpha: node.float("alpha")? }));
 
 /// `Y = alpha * X if X < 0, else X`
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Floats<1> for LeakyRelu {
 }
 
 /// Before version 7 the slopes are those of the channels, or one for all.
-pub(super) const PRELU: Implementation = rowwise("PRelu", &[1, 6, 7, 9, 16], |node| {
+pub(super) const PRELU: Implementation = Implementation::rowwise("PRelu", &[1, 6, 7, 9, 16], |node| {
     let align = if node.version() < 7 { Align::Channels } else { Align::At(None) };
     Ok(Elementwise::new(PRelu, number_row, align).shared())
 });
@@ -69,8 +69,9 @@ impl Ints<2> for PRelu {
 }
 
 /// Version 1 was experimental.
-pub(super) const THRESHOLDED_RELU: Implementation =
-    rowwise("ThresholdedRelu", &[1, 10, 22], |node| floats(ThresholdedRelu { alpha: node.float("alpha")? }));
+pub(super) const THRESHOLDED_RELU: Implementation = Implementation::rowwise("ThresholdedRelu", &[1, 10, 22], |node| {
+    floats(ThresholdedRelu { alpha: node.float("alpha")? })
+});
 
 /// `Y = X if X > alpha, else 0`
 #[derive(Debug)]
@@ -85,7 +86,7 @@ impl Floats<1> for ThresholdedRelu {
     }
 }
 
-pub(super) const HARD_SIGMOID: Implementation = rowwise("HardSigmoid", &[1, 6, 22], |node| {
+pub(super) const HARD_SIGMOID: Implementation = Implementation::rowwise("HardSigmoid", &[1, 6, 22], |node| {
     floats(HardSigmoid { alpha: node.float("alpha")?, beta: node.float("beta")? })
 });
 
@@ -103,7 +104,7 @@ impl Floats<1> for HardSigmoid {
     }
 }
 
-pub(super) const HARD_SWISH: Implementation = rowwise("HardSwish", &[14, 22], |_| {
+pub(super) const HARD_SWISH: Implementation = Implementation::rowwise("HardSwish", &[14, 22], |_| {
     Ok(Elementwise::new(HardSwish, float_row, Align::Last).of_form(Form::Activation(Activation::HardSwish)).shared())
 });
 
@@ -118,7 +119,7 @@ impl Floats<1> for HardSwish {
     }
 }
 
-pub(super) const SOFTSIGN: Implementation = rowwise("Softsign", &[1, 22], |_| floats(Softsign));
+pub(super) const SOFTSIGN: Implementation = Implementation::rowwise("Softsign", &[1, 22], |_| floats(Softsign));
 
 /// `output = input / (1 + |input|)`
 #[derive(Debug)]
@@ -131,8 +132,9 @@ impl Floats<1> for Softsign {
     }
 }
 
-pub(super) const SHRINK: Implementation =
-    rowwise("Shrink", &[9], |node| numbers(Shrink { lambd: node.float("lambd")?, bias: node.float("bias")? }));
+pub(super) const SHRINK: Implementation = Implementation::rowwise("Shrink", &[9], |node| {
+    numbers(Shrink { lambd: node.float("lambd")?, bias: node.float("bias")? })
+});
 
 /// `output = input + bias if input < -lambd, input - bias if input > lambd, else 0`; integers round toward 0
 #[derive(Debug)]

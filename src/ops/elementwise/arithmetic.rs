@@ -1,7 +1,7 @@
 //! Add, Sub, Mul and Div: arithmetic on the elements of two tensors.
 //! <https://onnx.ai/onnx/operators/onnx__Add.html>, <https://onnx.ai/onnx/operators/onnx__Div.html>
 
-use super::{Elementwise, Function, align, rowwise};
+use super::{Elementwise, Function, align};
 use crate::ops::prelude::*;
 
 pub(super) const ADD: Implementation =
@@ -14,7 +14,7 @@ pub(super) const DIV: Implementation = arithmetic("Div", |node| {
 });
 
 const fn arithmetic(name: &'static str, load: LoadRowwise) -> Implementation {
-    rowwise(name, &[1, 6, 7, 13, 14], load)
+    Implementation::rowwise(name, &[1, 6, 7, 13, 14], load)
 }
 
 fn of<F: Function + Floats<2> + Ints<2>>(node: &Node<'_>, function: F, count: Count) -> Result<Elementwise<F, 2>> {

@@ -1,11 +1,11 @@
 //! Clip: limits elements to an interval.
 //! <https://onnx.ai/onnx/operators/onnx__Clip.html>
 
-use super::{computed, no_row, rowwise, scalar};
+use super::{computed, no_row, scalar};
 use crate::ops::prelude::*;
 
 /// The bounds are inputs from version 11 on, and attributes before.
-pub(super) const CLIP: Implementation = rowwise("Clip", &[1, 6, 11, 12, 13], |node| {
+pub(super) const CLIP: Implementation = Implementation::rowwise("Clip", &[1, 6, 11, 12, 13], |node| {
     let known = node.version() < 11;
     let given = |name| if known { node.optional(name, Node::float) } else { Ok(None) };
     Ok(Arc::new(Clip { min: given("min")?, max: given("max")?, known }))

@@ -1,16 +1,18 @@
 //! Equal, Greater, Less and their kin, IsNaN, IsInf: the output is bool.
 //! <https://onnx.ai/onnx/operators/onnx__Equal.html>, <https://onnx.ai/onnx/operators/onnx__IsInf.html>
 
-use super::{Elementwise, Function, align, entry, no_row, rowwise};
+use super::{Elementwise, Function, align, no_row};
 use crate::ops::prelude::*;
 
 pub(super) const EQUAL: Implementation =
-    entry("Equal", &[1, 7, 11, 13, 19], |node| Ok(Box::new(Equal { align: align(node)? })));
-pub(super) const GREATER: Implementation = rowwise("Greater", &[1, 7, 9, 13], |node| test(Greater, node));
+    Implementation::run("Equal", &[1, 7, 11, 13, 19], |node| Ok(Box::new(Equal { align: align(node)? })));
+pub(super) const GREATER: Implementation =
+    Implementation::rowwise("Greater", &[1, 7, 9, 13], |node| test(Greater, node));
 pub(super) const GREATER_OR_EQUAL: Implementation =
-    rowwise("GreaterOrEqual", &[12, 16], |node| test(GreaterOrEqual, node));
-pub(super) const LESS: Implementation = rowwise("Less", &[1, 7, 9, 13], |node| test(Less, node));
-pub(super) const LESS_OR_EQUAL: Implementation = rowwise("LessOrEqual", &[12, 16], |node| test(LessOrEqual, node));
+    Implementation::rowwise("GreaterOrEqual", &[12, 16], |node| test(GreaterOrEqual, node));
+pub(super) const LESS: Implementation = Implementation::rowwise("Less", &[1, 7, 9, 13], |node| test(Less, node));
+pub(super) const LESS_OR_EQUAL: Implementation =
+    Implementation::rowwise("LessOrEqual", &[12, 16], |node| test(LessOrEqual, node));
 
 fn test<F: Function + Test<2>>(function: F, node: &Node<'_>) -> Result<Arc<dyn Rowwise>> {
     Ok(Elementwise::new(function, test_row, align(node)?).testing().shared())
@@ -122,8 +124,9 @@ fn compared(call: &Call<'_>, first: &Tensor, second: &Tensor) -> Result<(u64, u6
     Ok((pairs, longest(first)?.min(longest(second)?)))
 }
 
-pub(super) const IS_NAN: Implementation =
-    rowwise("IsNaN", &[9, 13, 20], |_| Ok(Elementwise::new(IsNaN, IsNaN::row, Align::Last).testing().shared()));
+pub(super) const IS_NAN: Implementation = Implementation::rowwise("IsNaN", &[9, 13, 20], |_| {
+    Ok(Elementwise::new(IsNaN, IsNaN::row, Align::Last).testing().shared())
+});
 
 /// `Y = isnan(X)`
 #[derive(Debug)]
@@ -150,7 +153,7 @@ impl IsNaN {
     }
 }
 
-pub(super) const IS_INF: Implementation = rowwise("IsInf", &[10, 20], |node| {
+pub(super) const IS_INF: Implementation = Implementation::rowwise("IsInf", &[10, 20], |node| {
     let signs = (node.is_set("detect_positive")?, node.is_set("detect_negative")?);
     Ok(Elementwise::new(IsInf { signs }, IsInf::row, Align::Last).testing().shared())
 });

@@ -1,12 +1,12 @@
 //! Dropout: in training, random elements become 0 and the others grow.
 //! <https://onnx.ai/onnx/operators/onnx__Dropout.html>
 
-use super::{entry, scalar};
+use super::scalar;
 use crate::ops::prelude::*;
 
 /// Versions 1 and 6 train unless `is_test` is set, 7 and 10 never do, and from 12 on an input decides. The mask has the
 /// type of the data before version 10.
-pub(super) const DROPOUT: Implementation = entry("Dropout", &[1, 6, 7, 10, 12, 13, 22], |node| {
+pub(super) const DROPOUT: Implementation = Implementation::run("Dropout", &[1, 6, 7, 10, 12, 13, 22], |node| {
     let mode = match node.version() {
         ..7 if !node.is_set("is_test")? => Mode::Train(node.float("ratio")?.into()),
         ..12 => Mode::Copy,

@@ -1,14 +1,15 @@
 //! Affine, Scale, ScaledTanh, ParametricSoftplus: experimental operators that ONNX dropped in release 1.5. At most 2 ulp.
 //! <https://github.com/onnx/onnx/blob/v1.4.1/docs/Operators.md>
 
-use super::{floats, rowwise};
+use super::floats;
 use crate::ops::prelude::*;
 
 /// Scale adds nothing: -0 keeps the sign of 0.
-pub(super) const AFFINE: Implementation =
-    rowwise("Affine", &[1], |node| floats(Affine { alpha: node.float("alpha")?, beta: node.float("beta")? }));
+pub(super) const AFFINE: Implementation = Implementation::rowwise("Affine", &[1], |node| {
+    floats(Affine { alpha: node.float("alpha")?, beta: node.float("beta")? })
+});
 pub(super) const SCALE: Implementation =
-    rowwise("Scale", &[1], |node| floats(Affine { alpha: node.float("scale")?, beta: -0.0 }));
+    Implementation::rowwise("Scale", &[1], |node| floats(Affine { alpha: node.float("scale")?, beta: -0.0 }));
 
 /// `Y = alpha * X + beta`
 #[derive(Debug)]
@@ -25,8 +26,9 @@ impl Floats<1> for Affine {
 }
 
 /// The coefficients have no defaults.
-pub(super) const SCALED_TANH: Implementation =
-    rowwise("ScaledTanh", &[1], |node| floats(ScaledTanh { alpha: node.float("alpha")?, beta: node.float("beta")? }));
+pub(super) const SCALED_TANH: Implementation = Implementation::rowwise("ScaledTanh", &[1], |node| {
+    floats(ScaledTanh { alpha: node.float("alpha")?, beta: node.float("beta")? })
+});
 
 /// `output = alpha * tanh(beta * input)`
 #[derive(Debug)]
@@ -43,7 +45,7 @@ impl Floats<1> for ScaledTanh {
 }
 
 /// The coefficients have no defaults.
-pub(super) const PARAMETRIC_SOFTPLUS: Implementation = rowwise("ParametricSoftplus", &[1], |node| {
+pub(super) const PARAMETRIC_SOFTPLUS: Implementation = Implementation::rowwise("ParametricSoftplus", &[1], |node| {
     floats(ParametricSoftplus { alpha: node.float("alpha")?, beta: node.float("beta")? })
 });
 

@@ -1,17 +1,20 @@
 //! And, Or, Xor and Not: of bools, and of the bits of integers; BitShift.
 //! <https://onnx.ai/onnx/operators/onnx__And.html>, <https://onnx.ai/onnx/operators/onnx__BitShift.html>
 
-use super::{Elementwise, Function, align, rowwise};
+use super::{Elementwise, Function, align};
 use crate::ops::prelude::*;
 
-pub(super) const AND: Implementation = rowwise("And", &[1, 7], |node| bytes(And, align(node)?));
-pub(super) const OR: Implementation = rowwise("Or", &[1, 7], |node| bytes(Or, align(node)?));
-pub(super) const XOR: Implementation = rowwise("Xor", &[1, 7], |node| bytes(Xor, align(node)?));
-pub(super) const NOT: Implementation = rowwise("Not", &[1], |_| bytes(Not { bits: 1 }, Align::Last));
-pub(super) const BITWISE_AND: Implementation = rowwise("BitwiseAnd", &[18], |_| bytes(And, Align::Last));
-pub(super) const BITWISE_OR: Implementation = rowwise("BitwiseOr", &[18], |_| bytes(Or, Align::Last));
-pub(super) const BITWISE_XOR: Implementation = rowwise("BitwiseXor", &[18], |_| bytes(Xor, Align::Last));
-pub(super) const BITWISE_NOT: Implementation = rowwise("BitwiseNot", &[18], |_| bytes(Not { bits: 0xff }, Align::Last));
+pub(super) const AND: Implementation = Implementation::rowwise("And", &[1, 7], |node| bytes(And, align(node)?));
+pub(super) const OR: Implementation = Implementation::rowwise("Or", &[1, 7], |node| bytes(Or, align(node)?));
+pub(super) const XOR: Implementation = Implementation::rowwise("Xor", &[1, 7], |node| bytes(Xor, align(node)?));
+pub(super) const NOT: Implementation = Implementation::rowwise("Not", &[1], |_| bytes(Not { bits: 1 }, Align::Last));
+pub(super) const BITWISE_AND: Implementation =
+    Implementation::rowwise("BitwiseAnd", &[18], |_| bytes(And, Align::Last));
+pub(super) const BITWISE_OR: Implementation = Implementation::rowwise("BitwiseOr", &[18], |_| bytes(Or, Align::Last));
+pub(super) const BITWISE_XOR: Implementation =
+    Implementation::rowwise("BitwiseXor", &[18], |_| bytes(Xor, Align::Last));
+pub(super) const BITWISE_NOT: Implementation =
+    Implementation::rowwise("BitwiseNot", &[18], |_| bytes(Not { bits: 0xff }, Align::Last));
 
 fn bytes<F: Function + Bytes<N>, const N: usize>(function: F, align: Align) -> Result<Arc<dyn Rowwise>> {
     Ok(Elementwise::new(function, byte_row, align).shared())
@@ -60,7 +63,7 @@ impl Bytes<1> for Not {
     }
 }
 
-pub(super) const BIT_SHIFT: Implementation = rowwise("BitShift", &[11, 28], |node| {
+pub(super) const BIT_SHIFT: Implementation = Implementation::rowwise("BitShift", &[11, 28], |node| {
     let left = node.choice("direction", &[("LEFT", true), ("RIGHT", false)])?;
     Ok(Elementwise::new(BitShift { left }, int_row, Align::Last).shared())
 });

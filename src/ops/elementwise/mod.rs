@@ -98,16 +98,6 @@ pub(super) static ALL: &[Implementation] = &[
     experimental::PARAMETRIC_SOFTPLUS,
 ];
 
-/// An operator of the default domain.
-const fn entry(name: &'static str, versions: &'static [i64], load: Load) -> Implementation {
-    Implementation { domain: "", name, versions, make: Make::Run(load) }
-}
-
-/// As [`entry`], of one that may be a step of a chain.
-const fn rowwise(name: &'static str, versions: &'static [i64], load: LoadRowwise) -> Implementation {
-    Implementation { domain: "", name, versions, make: Make::Rowwise(load) }
-}
-
 /// A function of floats.
 fn floats<F: Function + Floats<N>, const N: usize>(function: F) -> Result<Arc<dyn Rowwise>> {
     Ok(Elementwise::new(function, float_row, Align::Last).shared())

@@ -1,11 +1,11 @@
 //! Pow: powers. The result has the type of the base, whatever that of the exponent.
 //! <https://onnx.ai/onnx/operators/onnx__Pow.html>
 
-use super::{Elementwise, align, no_row, rowwise};
+use super::{Elementwise, align, no_row};
 use crate::ops::prelude::*;
 
 pub(super) const POW: Implementation =
-    rowwise("Pow", &[1, 7, 12, 13, 15], |node| Ok(Arc::new(Pow { align: align(node)? })));
+    Implementation::rowwise("Pow", &[1, 7, 12, 13, 15], |node| Ok(Arc::new(Pow { align: align(node)? })));
 
 /// `Z = X^Y`; the powers of an integer are rounded toward 0, and wrap.
 #[derive(Debug)]

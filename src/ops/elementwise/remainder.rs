@@ -1,11 +1,11 @@
 //! Mod: what remains of a division.
 //! <https://onnx.ai/onnx/operators/onnx__Mod.html>
 
-use super::{Elementwise, rowwise};
+use super::Elementwise;
 use crate::ops::prelude::*;
 
 /// The text of versions 10 and 13 wants `fmod = 1` for floats. An official case doesn't, and means what version 28 says.
-pub(super) const MOD: Implementation = rowwise("Mod", &[10, 13, 28], |node| {
+pub(super) const MOD: Implementation = Implementation::rowwise("Mod", &[10, 13, 28], |node| {
     let function = Mod { truncates: node.is_set("fmod")? };
     Ok(Elementwise::new(function, number_row, Align::Last).dividing().shared())
 });

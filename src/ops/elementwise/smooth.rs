@@ -2,10 +2,10 @@
 //! float32 and in float64, in units of the last place (ulp).
 //! <https://onnx.ai/onnx/operators/onnx__Sigmoid.html>, <https://onnx.ai/onnx/operators/onnx__Gelu.html>
 
-use super::{Elementwise, floats, rowwise};
+use super::{Elementwise, floats};
 use crate::ops::prelude::*;
 
-pub(super) const SIGMOID: Implementation = rowwise("Sigmoid", &[1, 6, 13], |_| {
+pub(super) const SIGMOID: Implementation = Implementation::rowwise("Sigmoid", &[1, 6, 13], |_| {
     let gated = || {
         let form = Form::Activation(Activation::Gated);
         Elementwise::new(Gated, float_row, Align::Last).of_form(form).shared()
@@ -43,7 +43,8 @@ impl Floats<1> for Gated {
     }
 }
 
-pub(super) const SWISH: Implementation = rowwise("Swish", &[24], |node| floats(Swish { alpha: node.float("alpha")? }));
+pub(super) const SWISH: Implementation =
+    Implementation::rowwise("Swish", &[24], |node| floats(Swish { alpha: node.float("alpha")? }));
 
 /// `Y = X * sigmoid(alpha * X)`: 0.51 ulp, 2 ulp.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ impl Floats<1> for Swish {
     }
 }
 
-pub(super) const SWIGLU: Implementation = rowwise("SwiGLU", &[28], |node| {
+pub(super) const SWIGLU: Implementation = Implementation::rowwise("SwiGLU", &[28], |node| {
     Ok(Elementwise::new(SwiGlu { alpha: node.float("alpha")? }, float_row, Align::Equal).shared())
 });
 
@@ -75,7 +76,7 @@ impl Floats<2> for SwiGlu {
     }
 }
 
-pub(super) const GELU: Implementation = rowwise("Gelu", &[20], |node| {
+pub(super) const GELU: Implementation = Implementation::rowwise("Gelu", &[20], |node| {
     let tanh = node.choice("approximate", &[("none", false), ("tanh", true)])?;
     if tanh { floats(GeluTanh) } else { floats(Gelu) }
 });
@@ -106,7 +107,7 @@ impl Floats<1> for GeluTanh {
     }
 }
 
-pub(super) const MISH: Implementation = rowwise("Mish", &[18, 22], |_| floats(Mish));
+pub(super) const MISH: Implementation = Implementation::rowwise("Mish", &[18, 22], |_| floats(Mish));
 
 /// `Y = X * tanh(log(1 + e^X))`: 0.51 ulp, 4 ulp.
 #[derive(Debug)]
@@ -119,7 +120,7 @@ impl Floats<1> for Mish {
     }
 }
 
-pub(super) const SOFTPLUS: Implementation = rowwise("Softplus", &[1, 22], |_| floats(Softplus));
+pub(super) const SOFTPLUS: Implementation = Implementation::rowwise("Softplus", &[1, 22], |_| floats(Softplus));
 
 /// `Y = log(1 + e^X)`: 0.51 ulp, 2 ulp.
 #[derive(Debug)]
@@ -132,7 +133,8 @@ impl Floats<1> for Softplus {
     }
 }
 
-pub(super) const ELU: Implementation = rowwise("Elu", &[1, 6, 22], |node| floats(Elu { alpha: node.float("alpha")? }));
+pub(super) const ELU: Implementation =
+    Implementation::rowwise("Elu", &[1, 6, 22], |node| floats(Elu { alpha: node.float("alpha")? }));
 
 /// `Y = alpha * (e^X - 1) if X < 0, else X`: 2 ulp, 2 ulp.
 #[derive(Debug)]
@@ -148,7 +150,7 @@ impl Floats<1> for Elu {
 }
 
 /// The constants have more digits from version 6 on.
-pub(super) const SELU: Implementation = rowwise("Selu", &[1, 6, 22], |node| {
+pub(super) const SELU: Implementation = Implementation::rowwise("Selu", &[1, 6, 22], |node| {
     let (alpha, gamma) = (f64::from(node.float("alpha")?), f64::from(node.float("gamma")?));
     floats(Selu { gamma, both: gamma * alpha })
 });
@@ -170,7 +172,8 @@ impl Floats<1> for Selu {
     }
 }
 
-pub(super) const CELU: Implementation = rowwise("Celu", &[12, 28], |node| floats(Celu { alpha: node.float("alpha")? }));
+pub(super) const CELU: Implementation =
+    Implementation::rowwise("Celu", &[12, 28], |node| floats(Celu { alpha: node.float("alpha")? }));
 
 /// `Y = max(0, X) + min(0, alpha * (e^(X / alpha) - 1))`: 0.51 ulp, 3 ulp.
 #[derive(Debug)]

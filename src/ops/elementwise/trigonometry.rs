@@ -1,10 +1,10 @@
 //! Trigonometric and hyperbolic functions and their inverses.
 //! <https://onnx.ai/onnx/operators/onnx__Sin.html>, <https://onnx.ai/onnx/operators/onnx__Sinh.html>
 
-use super::{floats, rowwise};
+use super::floats;
 use crate::ops::prelude::*;
 
-pub(super) const SIN: Implementation = rowwise("Sin", &[7, 22], |_| floats(Sin));
+pub(super) const SIN: Implementation = Implementation::rowwise("Sin", &[7, 22], |_| floats(Sin));
 
 /// `output = sin(input)`
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl Floats<1> for Sin {
     }
 }
 
-pub(super) const COS: Implementation = rowwise("Cos", &[7, 22], |_| floats(Cos));
+pub(super) const COS: Implementation = Implementation::rowwise("Cos", &[7, 22], |_| floats(Cos));
 
 /// `output = cos(input)`
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Floats<1> for Cos {
     }
 }
 
-pub(super) const TAN: Implementation = rowwise("Tan", &[7, 22], |_| floats(Tan));
+pub(super) const TAN: Implementation = Implementation::rowwise("Tan", &[7, 22], |_| floats(Tan));
 
 /// `output = tan(input)`
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Floats<1> for Tan {
     }
 }
 
-pub(super) const ASIN: Implementation = rowwise("Asin", &[7, 22], |_| floats(Asin));
+pub(super) const ASIN: Implementation = Implementation::rowwise("Asin", &[7, 22], |_| floats(Asin));
 
 /// `output = asin(input)`
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Floats<1> for Asin {
     }
 }
 
-pub(super) const ACOS: Implementation = rowwise("Acos", &[7, 22], |_| floats(Acos));
+pub(super) const ACOS: Implementation = Implementation::rowwise("Acos", &[7, 22], |_| floats(Acos));
 
 /// `output = acos(input)`
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Floats<1> for Acos {
     }
 }
 
-pub(super) const ATAN: Implementation = rowwise("Atan", &[7, 22], |_| floats(Atan));
+pub(super) const ATAN: Implementation = Implementation::rowwise("Atan", &[7, 22], |_| floats(Atan));
 
 /// `output = atan(input)`
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl Floats<1> for Atan {
     }
 }
 
-pub(super) const SINH: Implementation = rowwise("Sinh", &[9, 22], |_| floats(Sinh));
+pub(super) const SINH: Implementation = Implementation::rowwise("Sinh", &[9, 22], |_| floats(Sinh));
 
 /// `output = sinh(input)`
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl Floats<1> for Sinh {
     }
 }
 
-pub(super) const COSH: Implementation = rowwise("Cosh", &[9, 22], |_| floats(Cosh));
+pub(super) const COSH: Implementation = Implementation::rowwise("Cosh", &[9, 22], |_| floats(Cosh));
 
 /// `output = cosh(input)`
 #[derive(Debug)]
@@ -120,7 +120,7 @@ impl Floats<1> for Cosh {
     }
 }
 
-pub(super) const TANH: Implementation = rowwise("Tanh", &[1, 6, 13], |_| floats(Tanh));
+pub(super) const TANH: Implementation = Implementation::rowwise("Tanh", &[1, 6, 13], |_| floats(Tanh));
 
 /// `output = tanh(input)`
 #[derive(Debug)]
@@ -137,7 +137,7 @@ impl Floats<1> for Tanh {
     }
 }
 
-pub(super) const ASINH: Implementation = rowwise("Asinh", &[9, 22], |_| floats(Asinh));
+pub(super) const ASINH: Implementation = Implementation::rowwise("Asinh", &[9, 22], |_| floats(Asinh));
 
 /// `output = asinh(input)`
 #[derive(Debug)]
@@ -150,7 +150,7 @@ impl Floats<1> for Asinh {
     }
 }
 
-pub(super) const ACOSH: Implementation = rowwise("Acosh", &[9, 22], |_| floats(Acosh));
+pub(super) const ACOSH: Implementation = Implementation::rowwise("Acosh", &[9, 22], |_| floats(Acosh));
 
 /// `output = acosh(input)`
 #[derive(Debug)]
@@ -163,7 +163,7 @@ impl Floats<1> for Acosh {
     }
 }
 
-pub(super) const ATANH: Implementation = rowwise("Atanh", &[9, 22], |_| floats(Atanh));
+pub(super) const ATANH: Implementation = Implementation::rowwise("Atanh", &[9, 22], |_| floats(Atanh));
 
 /// `output = atanh(input)`
 #[derive(Debug)]

@@ -1,12 +1,12 @@
 //! Functions of one number: absolute value, sign, square root, rounding, exponential, logarithm, error function.
 //! <https://onnx.ai/onnx/operators/onnx__Abs.html>, <https://onnx.ai/onnx/operators/onnx__Exp.html>
 
-use super::{Elementwise, floats, numbers, rowwise};
+use super::{Elementwise, floats, numbers};
 use crate::ops::prelude::*;
 use kernels::functions::GeluOfErf;
 use std::cmp::Ordering;
 
-pub(super) const ABS: Implementation = rowwise("Abs", &[1, 6, 13], |_| numbers(Abs));
+pub(super) const ABS: Implementation = Implementation::rowwise("Abs", &[1, 6, 13], |_| numbers(Abs));
 
 /// `Y = |X|; the least signed integer stays`
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Ints<1> for Abs {
     }
 }
 
-pub(super) const NEG: Implementation = rowwise("Neg", &[1, 6, 13], |_| numbers(Neg));
+pub(super) const NEG: Implementation = Implementation::rowwise("Neg", &[1, 6, 13], |_| numbers(Neg));
 
 /// `Y = -X; the least signed integer stays`
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Ints<1> for Neg {
     }
 }
 
-pub(super) const SIGN: Implementation = rowwise("Sign", &[9, 13], |_| numbers(Sign));
+pub(super) const SIGN: Implementation = Implementation::rowwise("Sign", &[9, 13], |_| numbers(Sign));
 
 /// `output = 1 if input > 0, -1 if input < 0, 0 if input = 0; NaN stays`
 #[derive(Debug)]
@@ -75,7 +75,8 @@ impl Ints<1> for Sign {
     }
 }
 
-pub(super) const RECIPROCAL: Implementation = rowwise("Reciprocal", &[1, 6, 13], |_| floats(Reciprocal));
+pub(super) const RECIPROCAL: Implementation =
+    Implementation::rowwise("Reciprocal", &[1, 6, 13], |_| floats(Reciprocal));
 
 /// `Y = 1 / X`
 #[derive(Debug)]
@@ -88,7 +89,7 @@ impl Floats<1> for Reciprocal {
     }
 }
 
-pub(super) const SQRT: Implementation = rowwise("Sqrt", &[1, 6, 13], |_| floats(Sqrt));
+pub(super) const SQRT: Implementation = Implementation::rowwise("Sqrt", &[1, 6, 13], |_| floats(Sqrt));
 
 /// `Y = sqrt(X)`
 #[derive(Debug)]
@@ -101,7 +102,7 @@ impl Floats<1> for Sqrt {
     }
 }
 
-pub(super) const FLOOR: Implementation = rowwise("Floor", &[1, 6, 13], |_| floats(Floor));
+pub(super) const FLOOR: Implementation = Implementation::rowwise("Floor", &[1, 6, 13], |_| floats(Floor));
 
 /// `Y = floor(X)`
 #[derive(Debug)]
@@ -114,7 +115,7 @@ impl Floats<1> for Floor {
     }
 }
 
-pub(super) const CEIL: Implementation = rowwise("Ceil", &[1, 6, 13], |_| floats(Ceil));
+pub(super) const CEIL: Implementation = Implementation::rowwise("Ceil", &[1, 6, 13], |_| floats(Ceil));
 
 /// `Y = ceil(X)`
 #[derive(Debug)]
@@ -127,7 +128,7 @@ impl Floats<1> for Ceil {
     }
 }
 
-pub(super) const ROUND: Implementation = rowwise("Round", &[11, 22], |_| floats(Round));
+pub(super) const ROUND: Implementation = Implementation::rowwise("Round", &[11, 22], |_| floats(Round));
 
 /// `Y = X, rounded to the nearest integer, halves to the even one`
 #[derive(Debug)]
@@ -140,7 +141,7 @@ impl Floats<1> for Round {
     }
 }
 
-pub(super) const EXP: Implementation = rowwise("Exp", &[1, 6, 13], |_| floats(Exp));
+pub(super) const EXP: Implementation = Implementation::rowwise("Exp", &[1, 6, 13], |_| floats(Exp));
 
 /// `output = e^input`
 #[derive(Debug)]
@@ -157,7 +158,7 @@ impl Floats<1> for Exp {
     }
 }
 
-pub(super) const LOG: Implementation = rowwise("Log", &[1, 6, 13], |_| floats(Log));
+pub(super) const LOG: Implementation = Implementation::rowwise("Log", &[1, 6, 13], |_| floats(Log));
 
 /// `output = log(input)`
 #[derive(Debug)]
@@ -170,7 +171,7 @@ impl Floats<1> for Log {
     }
 }
 
-pub(super) const ERF: Implementation = rowwise("Erf", &[9, 13], |_| {
+pub(super) const ERF: Implementation = Implementation::rowwise("Erf", &[9, 13], |_| {
     let gelu = |steps| Elementwise::new(GeluSteps(steps), float_row, Align::Last).shared();
     Ok(Elementwise { gelu: Some(gelu), ..Elementwise::new(Erf, number_row, Align::Last) }.shared())
 });

@@ -2,17 +2,19 @@
 //! <https://onnx.ai/onnx/operators/onnx__Max.html>, <https://onnx.ai/onnx/operators/onnx__Sum.html>
 
 use super::arithmetic::Add;
-use super::{Function, entry, no_row};
+use super::{Function, no_row};
 use crate::ops::prelude::*;
 
-pub(super) const MAX: Implementation =
-    entry("Max", &[1, 6, 8, 12, 13], |node| variadic(Max, number_row, Scale::Keep, Some(Formula::larger), node));
-pub(super) const MIN: Implementation =
-    entry("Min", &[1, 6, 8, 12, 13], |node| variadic(Min, number_row, Scale::Keep, Some(Formula::smaller), node));
+pub(super) const MAX: Implementation = Implementation::run("Max", &[1, 6, 8, 12, 13], |node| {
+    variadic(Max, number_row, Scale::Keep, Some(Formula::larger), node)
+});
+pub(super) const MIN: Implementation = Implementation::run("Min", &[1, 6, 8, 12, 13], |node| {
+    variadic(Min, number_row, Scale::Keep, Some(Formula::smaller), node)
+});
 pub(super) const SUM: Implementation =
-    entry("Sum", &[1, 6, 8, 13], |node| variadic(Add, float_row, Scale::Sum, None, node));
+    Implementation::run("Sum", &[1, 6, 8, 13], |node| variadic(Add, float_row, Scale::Sum, None, node));
 pub(super) const MEAN: Implementation =
-    entry("Mean", &[1, 6, 8, 13], |node| variadic(Add, float_row, Scale::Mean, None, node));
+    Implementation::run("Mean", &[1, 6, 8, 13], |node| variadic(Add, float_row, Scale::Mean, None, node));
 
 /// Before version 8 the inputs have the same shape.
 fn variadic<F: Function>(

@@ -1,10 +1,9 @@
 //! Where: elements of one tensor or of another, as a third says.
 //! <https://onnx.ai/onnx/operators/onnx__Where.html>
 
-use super::entry;
 use crate::ops::prelude::*;
 
-pub(super) const WHERE: Implementation = entry("Where", &[9, 16], |_| Ok(Box::new(Where)));
+pub(super) const WHERE: Implementation = Implementation::run("Where", &[9, 16], |_| Ok(Box::new(Where)));
 
 /// `output = if condition { X } else { Y }`, of any type
 #[derive(Debug)]

@@ -4,8 +4,7 @@
 use crate::ops::prelude::*;
 use kernels::gather::{Bounds, Gather, Indices};
 
-pub(super) const COMPRESS: Implementation =
-    Implementation { domain: "", name: "Compress", versions: &[9, 11, 28], make: Make::Run(load) };
+pub(super) const COMPRESS: Implementation = Implementation::run("Compress", &[9, 11, 28], load);
 
 /// `output[a.., i, b..] = input[a.., k, b..]`, where `k` is the i-th place of a true in `condition`, and `a..` are the
 /// dimensions before `axis`. Without an axis, the input counts as a list. Places beyond the condition are left out.

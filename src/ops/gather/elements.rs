@@ -4,8 +4,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const GATHER_ELEMENTS: Implementation =
-    Implementation { domain: "", name: "GatherElements", versions: &[11, 13], make: Make::Run(load) };
+pub(super) const GATHER_ELEMENTS: Implementation = Implementation::run("GatherElements", &[11, 13], load);
 
 /// `output[i, j, k] = data[i, indices[i, j, k], k]` for `axis` 1 of three; and so on for other ranks and axes
 #[derive(Debug)]

@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const GATHER_ND: Implementation =
-    Implementation { domain: "", name: "GatherND", versions: &[11, 12, 13], make: Make::Run(load) };
+pub(super) const GATHER_ND: Implementation = Implementation::run("GatherND", &[11, 12, 13], load);
 
 /// `output[b.., i.., s..] = data[b.., indices[b.., i.., 0], indices[b.., i.., 1], .., s..]`, where `b..` are the first
 /// `batch_dims` dimensions

@@ -4,8 +4,7 @@
 use crate::ops::prelude::*;
 use kernels::convert::{Conversion, convert};
 
-pub(super) const NON_ZERO: Implementation =
-    Implementation { domain: "", name: "NonZero", versions: &[9, 13], make: Make::Run(|_| Ok(Box::new(NonZero))) };
+pub(super) const NON_ZERO: Implementation = Implementation::run("NonZero", &[9, 13], |_| Ok(Box::new(NonZero)));
 
 /// `Y[d, n]` is the coordinate along dimension d of the n-th element of `X` that is not zero, in row-major order. NaN is
 /// not zero, -0 is. A string is zero if it is empty.

@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const ONE_HOT: Implementation =
-    Implementation { domain: "", name: "OneHot", versions: &[9, 11, 28], make: Make::Run(load) };
+pub(super) const ONE_HOT: Implementation = Implementation::run("OneHot", &[9, 11, 28], load);
 
 /// `output[a.., d, b..] = values[1]` where `indices[a.., b..]` is `d`, else `values[0]`; `d` is a new dimension of size
 /// `depth` at `axis`. An index out of range leaves its list off. Floats are cut off; NaN is out of range.

@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const GATHER: Implementation =
-    Implementation { domain: "", name: "Gather", versions: &[1, 11, 13], make: Make::Run(load) };
+pub(super) const GATHER: Implementation = Implementation::run("Gather", &[1, 11, 13], load);
 
 /// `output[a.., i.., b..] = data[a.., indices[i..], b..]`, where `a..` are the dimensions before `axis`
 #[derive(Debug)]

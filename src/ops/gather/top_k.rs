@@ -5,8 +5,7 @@ use crate::ops::prelude::*;
 use kernels::lanes::First;
 use kernels::lanes::pick::{Scratch, pick};
 
-pub(super) const TOP_K: Implementation =
-    Implementation { domain: "", name: "TopK", versions: &[1, 10, 11, 24], make: Make::Run(load) };
+pub(super) const TOP_K: Implementation = Implementation::run("TopK", &[1, 10, 11, 24], load);
 
 /// `Values[a.., j, b..]` is the j-th greatest (or least) of `X[a.., i, b..]` over all `i`, and `Indices` has its `i`. Of
 /// equal elements the one with the lowest index comes first. NaN is the greatest. Unsorted outputs are sorted too.

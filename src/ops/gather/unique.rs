@@ -7,8 +7,7 @@ use kernels::distinct::{self, Items, Rows};
 use kernels::gather::{Bounds, Gather, Indices};
 use std::cmp::Ordering;
 
-pub(super) const UNIQUE: Implementation =
-    Implementation { domain: "", name: "Unique", versions: &[11, 28], make: Make::Run(load) };
+pub(super) const UNIQUE: Implementation = Implementation::run("Unique", &[11, 28], load);
 
 /// `Y` has the different elements of `X`; with an axis its different slices, which are compared by their first elements
 /// that differ. They are in ascending order if `sorted`, else in that in which they first occur, at `indices`. For each of
@@ -71,9 +70,7 @@ impl Operator for Unique {
                 (Some(dims), all.unwrap_or(Dim::Unknown))
             }
         };
-        if let Some(dims) = dims {
-            facts.give(0, dims);
-        }
+        facts.give_known(0, dims);
         facts.give(1, [Dim::Unknown]);
         facts.give(2, [all]);
         facts.give(3, [Dim::Unknown]);

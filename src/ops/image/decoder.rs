@@ -4,8 +4,7 @@
 use crate::ops::prelude::*;
 use kernels::pictures::{self, Fault, Picture, Pixel};
 
-pub(super) const IMAGE_DECODER: Implementation =
-    Implementation { domain: "", name: "ImageDecoder", versions: &[20], make: Make::Run(load) };
+pub(super) const IMAGE_DECODER: Implementation = Implementation::run("ImageDecoder", &[20], load);
 
 /// `image[y, x, c]` = channel `c` of a pixel of the picture in `encoded_stream`
 ///

@@ -4,8 +4,7 @@
 use crate::ops::prelude::*;
 use kernels::suppress::{self, Bounds, Choice, Room};
 
-pub(super) const NON_MAX_SUPPRESSION: Implementation =
-    Implementation { domain: "", name: "NonMaxSuppression", versions: &[10, 11], make: Make::Run(load) };
+pub(super) const NON_MAX_SUPPRESSION: Implementation = Implementation::run("NonMaxSuppression", &[10, 11], load);
 
 /// For each image and each class the numbers of the boxes with the highest scores, without those that overlap a selected one
 /// by more than `iou_threshold`, or whose score is less than `score_threshold`. Of equal scores the lowest number comes

@@ -4,19 +4,11 @@
 use crate::ops::prelude::*;
 use std::fmt::Display;
 
-pub(super) const DEPTH_TO_SPACE: Implementation = Implementation {
-    domain: "",
-    name: "DepthToSpace",
-    versions: &[1, 11, 13, 28],
-    make: Make::Run(|node| load(node, node.version() >= 11, true)),
-};
+pub(super) const DEPTH_TO_SPACE: Implementation =
+    Implementation::run("DepthToSpace", &[1, 11, 13, 28], |node| load(node, node.version() >= 11, true));
 
-pub(super) const SPACE_TO_DEPTH: Implementation = Implementation {
-    domain: "",
-    name: "SpaceToDepth",
-    versions: &[1, 13, 28],
-    make: Make::Run(|node| load(node, node.version() >= 28, false)),
-};
+pub(super) const SPACE_TO_DEPTH: Implementation =
+    Implementation::run("SpaceToDepth", &[1, 13, 28], |node| load(node, node.version() >= 28, false));
 
 /// `space[n, c, y * size + i, x * size + j] = depth[n, d, y, x]`, where `d` is `(i * size + j) * channels + c`, or
 /// `(c * size + i) * size + j` if the channels are `outer`

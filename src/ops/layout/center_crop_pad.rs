@@ -4,8 +4,7 @@
 use crate::ops::prelude::*;
 use kernels::copy::{Fill, Map};
 
-pub(super) const CENTER_CROP_PAD: Implementation =
-    Implementation { domain: "", name: "CenterCropPad", versions: &[18], make: Make::Run(load) };
+pub(super) const CENTER_CROP_PAD: Implementation = Implementation::run("CenterCropPad", &[18], load);
 
 /// Along each of `axes`, half of the entries to remove or add are at the beginning, rounded down, and the others at the end.
 #[derive(Debug)]

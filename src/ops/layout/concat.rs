@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const CONCAT: Implementation =
-    Implementation { domain: "", name: "Concat", versions: &[1, 4, 11, 13], make: Make::Blockwise(load) };
+pub(super) const CONCAT: Implementation = Implementation::blockwise("Concat", &[1, 4, 11, 13], load);
 
 /// `output[a.., i, b..] = inputs[p][a.., i - start of p, b..]`, where `a..` are the dimensions before `axis`
 #[derive(Debug)]

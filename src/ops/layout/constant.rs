@@ -3,12 +3,8 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const CONSTANT: Implementation = Implementation {
-    domain: "",
-    name: "Constant",
-    versions: &[1, 9, 11, 12, 13, 19, 21, 23, 24, 25],
-    make: Make::Run(load),
-};
+pub(super) const CONSTANT: Implementation =
+    Implementation::run("Constant", &[1, 9, 11, 12, 13, 19, 21, 23, 24, 25], load);
 
 /// `output = value`
 #[derive(Debug)]

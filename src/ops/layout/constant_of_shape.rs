@@ -4,7 +4,7 @@
 use crate::ops::prelude::*;
 
 pub(super) const CONSTANT_OF_SHAPE: Implementation =
-    Implementation { domain: "", name: "ConstantOfShape", versions: &[9, 20, 21, 23, 24, 25], make: Make::Run(load) };
+    Implementation::run("ConstantOfShape", &[9, 20, 21, 23, 24, 25], load);
 
 /// `output[i..] = value`
 #[derive(Debug)]
@@ -46,9 +46,7 @@ impl Operator for ConstantOfShape {
         if let Some((k, dim)) = known.iter().enumerate().filter_map(number).find(|(_, dim)| *dim < 0) {
             return Err(negative(k, dim));
         }
-        if let Some(dims) = facts.listed(0) {
-            facts.give(0, dims);
-        }
+        facts.give_known(0, facts.listed(0));
         Ok(())
     }
 }

@@ -4,8 +4,7 @@
 use crate::ops::prelude::*;
 use kernels::copy::Map;
 
-pub(super) const CROP: Implementation =
-    Implementation { domain: "", name: "Crop", versions: &[1], make: Make::Run(load) };
+pub(super) const CROP: Implementation = Implementation::run("Crop", &[1], load);
 
 /// `output[n, c, h, w] = input[n, c, top + h, left + w]`, as far as the borders on the right and at the bottom; or with
 /// `scale`, its height and width. Without `border` all are 0.

@@ -4,8 +4,7 @@
 use crate::ops::prelude::*;
 use kernels::copy::Map;
 
-pub(super) const EXPAND: Implementation =
-    Implementation { domain: "", name: "Expand", versions: &[8, 13], make: Make::Run(|_| Ok(Box::new(Expand))) };
+pub(super) const EXPAND: Implementation = Implementation::run("Expand", &[8, 13], |_| Ok(Box::new(Expand)));
 
 /// The dimensions of `input` and `shape` are aligned at the last one. In each pair both are equal, or one of them is 1 and
 /// the other is that of `output`.

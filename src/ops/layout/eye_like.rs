@@ -4,8 +4,7 @@
 use crate::ops::prelude::*;
 use kernels::convert::{Conversion, convert};
 
-pub(super) const EYE_LIKE: Implementation =
-    Implementation { domain: "", name: "EyeLike", versions: &[9, 22], make: Make::Run(load) };
+pub(super) const EYE_LIKE: Implementation = Implementation::run("EyeLike", &[9, 22], load);
 
 /// `output[i, j] = 1` where `j = i + k`, else 0
 #[derive(Debug)]

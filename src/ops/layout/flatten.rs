@@ -4,8 +4,7 @@
 use crate::ops::prelude::*;
 use std::fmt::Display;
 
-pub(super) const FLATTEN: Implementation =
-    Implementation { domain: "", name: "Flatten", versions: &[1, 9, 11, 13, 21, 23, 24, 25], make: Make::Run(load) };
+pub(super) const FLATTEN: Implementation = Implementation::run("Flatten", &[1, 9, 11, 13, 21, 23, 24, 25], load);
 
 /// The dimensions before `axis` become the first one, the others the second.
 #[derive(Debug)]

@@ -3,12 +3,8 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const IDENTITY: Implementation = Implementation {
-    domain: "",
-    name: "Identity",
-    versions: &[1, 13, 14, 16, 19, 21, 23, 24, 25],
-    make: Make::Run(|_| Ok(Box::new(Identity))),
-};
+pub(super) const IDENTITY: Implementation =
+    Implementation::run("Identity", &[1, 13, 14, 16, 19, 21, 23, 24, 25], |_| Ok(Box::new(Identity)));
 
 /// `output = input`, of any type
 #[derive(Debug)]

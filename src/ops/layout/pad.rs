@@ -4,12 +4,7 @@
 use crate::ops::prelude::*;
 use kernels::copy::Fill;
 
-pub(super) const PAD: Implementation = Implementation {
-    domain: "",
-    name: "Pad",
-    versions: &[1, 2, 11, 13, 18, 19, 21, 23, 24, 25],
-    make: Make::Run(load),
-};
+pub(super) const PAD: Implementation = Implementation::run("Pad", &[1, 2, 11, 13, 18, 19, 21, 23, 24, 25], load);
 
 /// `output[i, ..] = data[i - begin, ..]` for each of `axes`, and outside of `data` what `fill` says
 ///

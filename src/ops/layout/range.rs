@@ -4,8 +4,7 @@
 use crate::ops::prelude::*;
 use kernels::steps::{count, steps};
 
-pub(super) const RANGE: Implementation =
-    Implementation { domain: "", name: "Range", versions: &[11, 27], make: Make::Run(load) };
+pub(super) const RANGE: Implementation = Implementation::run("Range", &[11, 27], load);
 
 /// `output[i] = start + i * delta` for `i` below `max(ceil((limit - start) / delta), 0)`
 ///

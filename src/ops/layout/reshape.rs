@@ -3,12 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const RESHAPE: Implementation = Implementation {
-    domain: "",
-    name: "Reshape",
-    versions: &[1, 5, 13, 14, 19, 21, 23, 24, 25],
-    make: Make::Run(load),
-};
+pub(super) const RESHAPE: Implementation = Implementation::run("Reshape", &[1, 5, 13, 14, 19, 21, 23, 24, 25], load);
 
 /// -1 stands for what is left of the elements. 0 stands for the dimension of `data`, or for 0 if `zeros`.
 #[derive(Debug)]
@@ -112,9 +107,7 @@ impl Operator for Reshape {
             None => facts.list(1),
         };
         let Some(given): Option<List> = given else {
-            if let Some(dims) = facts.listed(1) {
-                facts.give(0, dims);
-            }
+            facts.give_known(0, facts.listed(1));
             return Ok(());
         };
         let data = facts.dims(0);

@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const REVERSE_SEQUENCE: Implementation =
-    Implementation { domain: "", name: "ReverseSequence", versions: &[10, 28], make: Make::Run(load) };
+pub(super) const REVERSE_SEQUENCE: Implementation = Implementation::run("ReverseSequence", &[10, 28], load);
 
 /// `Y[t, b, ..] = input[sequence_lens[b] - 1 - t, b, ..]` for `t` below `sequence_lens[b]`, `input[t, b, ..]` for others;
 /// the same with `b` first if the batch axis is 0

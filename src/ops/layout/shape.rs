@@ -3,15 +3,10 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const SHAPE: Implementation =
-    Implementation { domain: "", name: "Shape", versions: &[1, 13, 15, 19, 21, 23, 24, 25], make: Make::Run(load) };
+pub(super) const SHAPE: Implementation = Implementation::run("Shape", &[1, 13, 15, 19, 21, 23, 24, 25], load);
 
-pub(super) const SIZE: Implementation = Implementation {
-    domain: "",
-    name: "Size",
-    versions: &[1, 13, 19, 21, 23, 24, 25],
-    make: Make::Run(|_| Ok(Box::new(Size))),
-};
+pub(super) const SIZE: Implementation =
+    Implementation::run("Size", &[1, 13, 19, 21, 23, 24, 25], |_| Ok(Box::new(Size)));
 
 /// The dimensions from `start` to `end`, which count from the end if they are negative, and stay within the rank.
 #[derive(Debug)]

@@ -4,20 +4,14 @@
 use crate::ops::prelude::*;
 use kernels::copy::Map;
 
-pub(super) const SLICE: Implementation =
-    Implementation { domain: "", name: "Slice", versions: &[1, 10, 11, 13], make: Make::Run(load) };
+pub(super) const SLICE: Implementation = Implementation::run("Slice", &[1, 10, 11, 13], load);
 
 /// An experimental operator, which ONNX dropped in release 1.5: Slice-10 without steps. Its text says nothing of negative
 /// axes.
-pub(super) const DYNAMIC_SLICE: Implementation = Implementation {
-    domain: "",
-    name: "DynamicSlice",
-    versions: &[1],
-    make: Make::Run(|node| {
-        node.note_constant_axes(3, i64::MAX);
-        Ok(Box::new(Slice { attributes: None }))
-    }),
-};
+pub(super) const DYNAMIC_SLICE: Implementation = Implementation::run("DynamicSlice", &[1], |node| {
+    node.note_constant_axes(3, i64::MAX);
+    Ok(Box::new(Slice { attributes: None }))
+});
 
 /// `output[i, ..] = data[start + i * step, ..]` for each of `axes`
 #[derive(Debug)]

@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const SPLIT: Implementation =
-    Implementation { domain: "", name: "Split", versions: &[1, 2, 11, 13, 18], make: Make::Run(load) };
+pub(super) const SPLIT: Implementation = Implementation::run("Split", &[1, 2, 11, 13, 18], load);
 
 /// `outputs[p][a.., i, b..] = input[a.., start of p + i, b..]`, where `a..` are the dimensions before `axis`
 #[derive(Debug)]

@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const SQUEEZE: Implementation =
-    Implementation { domain: "", name: "Squeeze", versions: &[1, 11, 13, 21, 23, 24, 25], make: Make::Run(load) };
+pub(super) const SQUEEZE: Implementation = Implementation::run("Squeeze", &[1, 11, 13, 21, 23, 24, 25], load);
 
 /// Removes `axes`, or without them all dimensions of size 1.
 #[derive(Debug)]

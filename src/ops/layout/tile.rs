@@ -4,8 +4,7 @@
 use crate::ops::prelude::*;
 use kernels::copy::{Fill, Map};
 
-pub(super) const TILE: Implementation =
-    Implementation { domain: "", name: "Tile", versions: &[1, 6, 13], make: Make::Run(load) };
+pub(super) const TILE: Implementation = Implementation::run("Tile", &[1, 6, 13], load);
 
 /// `output[i, j, ..] = input[i mod size of axis 0, j mod size of axis 1, ..]`
 #[derive(Debug)]

@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const TRANSPOSE: Implementation =
-    Implementation { domain: "", name: "Transpose", versions: &[1, 13, 21, 23, 24, 25], make: Make::Run(load) };
+pub(super) const TRANSPOSE: Implementation = Implementation::run("Transpose", &[1, 13, 21, 23, 24, 25], load);
 
 /// Axis `i` of `transposed` is axis `perm[i]` of `data`.
 #[derive(Debug)]

@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const TRILU: Implementation =
-    Implementation { domain: "", name: "Trilu", versions: &[14], make: Make::Run(load) };
+pub(super) const TRILU: Implementation = Implementation::run("Trilu", &[14], load);
 
 /// `output[b.., i, j] = input[b.., i, j]` where `j - i >= k` (`upper`) or `j - i <= k`, else 0
 #[derive(Debug)]

@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const UNSQUEEZE: Implementation =
-    Implementation { domain: "", name: "Unsqueeze", versions: &[1, 11, 13, 21, 23, 24, 25], make: Make::Run(load) };
+pub(super) const UNSQUEEZE: Implementation = Implementation::run("Unsqueeze", &[1, 11, 13, 21, 23, 24, 25], load);
 
 /// Inserts dimensions of size 1, so that they are at `axes` of the output.
 #[derive(Debug)]

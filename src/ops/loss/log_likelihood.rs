@@ -7,18 +7,12 @@ use crate::ops::prelude::*;
 use kernels::lanes::{LogSoftmax, LogSumExp, Sum};
 use kernels::losses::Labelled;
 
-pub(super) const NEGATIVE_LOG_LIKELIHOOD_LOSS: Implementation = Implementation {
-    domain: "",
-    name: "NegativeLogLikelihoodLoss",
-    versions: &[12, 13, 22],
-    make: Make::Run(|node| Ok(Box::new(LogLikelihood::of(node, false)?))),
-};
-pub(super) const SOFTMAX_CROSS_ENTROPY_LOSS: Implementation = Implementation {
-    domain: "",
-    name: "SoftmaxCrossEntropyLoss",
-    versions: &[12, 13],
-    make: Make::Run(|node| Ok(Box::new(LogLikelihood::of(node, true)?))),
-};
+pub(super) const NEGATIVE_LOG_LIKELIHOOD_LOSS: Implementation =
+    Implementation::run("NegativeLogLikelihoodLoss", &[12, 13, 22], |node| {
+        Ok(Box::new(LogLikelihood::of(node, false)?))
+    });
+pub(super) const SOFTMAX_CROSS_ENTROPY_LOSS: Implementation =
+    Implementation::run("SoftmaxCrossEntropyLoss", &[12, 13], |node| Ok(Box::new(LogLikelihood::of(node, true)?)));
 
 /// `loss[n, d..] = -y[n, c, d..] * weight[c]` where `c` is the label at `[n, d..]`, and `y` is the input or `log_prob`, the
 /// logarithm of its softmax along axis 1; 0 where `c` is `ignore_index`. Without weights they are 1.

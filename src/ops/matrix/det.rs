@@ -5,8 +5,7 @@ use crate::ops::prelude::*;
 use kernels::determinant::eliminate;
 use std::fmt::Display;
 
-pub(super) const DET: Implementation =
-    Implementation { domain: "", name: "Det", versions: &[11, 22], make: Make::Run(|_| Ok(Box::new(Det))) };
+pub(super) const DET: Implementation = Implementation::run("Det", &[11, 22], |_| Ok(Box::new(Det)));
 
 /// `Y[..] = determinant of X[.., :, :]`, computed in f64 and rounded once. Without rows it is 1.
 #[derive(Debug)]

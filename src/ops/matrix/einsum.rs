@@ -6,8 +6,7 @@ use crate::ops::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-pub(super) const EINSUM: Implementation =
-    Implementation { domain: "", name: "Einsum", versions: &[12, 28], make: Make::Run(load) };
+pub(super) const EINSUM: Implementation = Implementation::run("Einsum", &[12, 28], load);
 
 /// `output[output indices] = sum over the other indices of inputs[0][its indices] * inputs[1][its indices] * ..`
 ///

@@ -5,8 +5,7 @@ use super::bytes::ByteMatMul;
 use crate::ops::prelude::*;
 use std::fmt::Display;
 
-pub(super) const GEMM: Implementation =
-    Implementation { domain: "", name: "Gemm", versions: &[1, 6, 7, 9, 11, 13], make: Make::Product(load) };
+pub(super) const GEMM: Implementation = Implementation::product("Gemm", &[1, 6, 7, 9, 11, 13], load);
 
 /// `Y = alpha * A' * B' + beta * C`, where `A'` and `B'` are `A` and `B`, transposed if `transA` and `transB` say so,
 /// and `C` is broadcast to the shape of `Y`

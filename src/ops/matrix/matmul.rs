@@ -4,8 +4,7 @@
 use super::bytes::ByteMatMul;
 use crate::ops::prelude::*;
 
-pub(super) const MATMUL: Implementation =
-    Implementation { domain: "", name: "MatMul", versions: &[1, 9, 13], make: Make::Product(load) };
+pub(super) const MATMUL: Implementation = Implementation::product("MatMul", &[1, 9, 13], load);
 
 /// `Y[.., i, j] = sum over p of A[.., i, p] * B[.., p, j]`
 ///

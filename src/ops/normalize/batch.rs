@@ -6,12 +6,8 @@ use kernels::channels::{self, Channels};
 use kernels::gemm::blocks::len_of;
 use kernels::half::Half;
 
-pub(super) const BATCH_NORMALIZATION: Implementation = Implementation {
-    domain: "",
-    name: "BatchNormalization",
-    versions: &[1, 6, 7, 9, 14, 15],
-    make: Make::Blockwise(load),
-};
+pub(super) const BATCH_NORMALIZATION: Implementation =
+    Implementation::blockwise("BatchNormalization", &[1, 6, 7, 9, 14, 15], load);
 
 /// `Y = (X - mean) / sqrt(variance + epsilon) * scale + B`, with numbers for each channel. In training, mean and variance
 /// are those of the channel in `X`, and the other outputs are the given ones with a share of these:
@@ -107,7 +103,7 @@ impl Blockwise for BatchNormalization {
     }
 
     fn in_blocks(&self, channels: usize, _: usize, _: &Constants<'_>) -> Option<InBlocks> {
-        let operator = InBlocksOf { epsilon: self.epsilon, channels, half: self.half };
+        let operator = BatchInBlocks { epsilon: self.epsilon, channels, half: self.half };
         (!self.training && !self.by_place).then(|| InBlocks::Windows {
             operator: Arc::new(operator),
             channels,
@@ -118,13 +114,13 @@ impl Blockwise for BatchNormalization {
 
 /// Channels by given means and variances, of images in blocks.
 #[derive(Debug)]
-struct InBlocksOf {
+struct BatchInBlocks {
     epsilon: f64,
     channels: usize,
     half: Option<Half>,
 }
 
-impl Windowed for InBlocksOf {
+impl Windowed for BatchInBlocks {
     fn is_ready(&self, call: &Call<'_>, _: &Layout) -> bool {
         let own = |k: usize| call.tensor(k).is_ok_and(|tensor| tensor.shape() == [self.channels]);
         call.tensor(0).is_ok_and(|x| x.dtype() == DType::Float) && (1..5).all(own)

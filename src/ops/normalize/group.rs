@@ -6,10 +6,9 @@ use super::scaled::{Precision, Scaled, Spread};
 use crate::ops::prelude::*;
 
 pub(super) const INSTANCE_NORMALIZATION: Implementation =
-    Implementation { domain: "", name: "InstanceNormalization", versions: &[1, 6, 22], make: Make::Run(load_instance) };
+    Implementation::run("InstanceNormalization", &[1, 6, 22], load_instance);
 
-pub(super) const GROUP_NORMALIZATION: Implementation =
-    Implementation { domain: "", name: "GroupNormalization", versions: &[18, 21], make: Make::Run(load_group) };
+pub(super) const GROUP_NORMALIZATION: Implementation = Implementation::run("GroupNormalization", &[18, 21], load_group);
 
 /// `y = (x - mean) / sqrt(variance + epsilon) * scale + bias`; the statistics are those of a group of an instance.
 #[derive(Debug)]

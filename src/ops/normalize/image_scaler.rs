@@ -5,8 +5,7 @@
 use crate::ops::prelude::*;
 use kernels::elementwise::rounded_row;
 
-pub(super) const IMAGE_SCALER: Implementation =
-    Implementation { domain: "", name: "ImageScaler", versions: &[1], make: Make::Run(load) };
+pub(super) const IMAGE_SCALER: Implementation = Implementation::run("ImageScaler", &[1], load);
 
 /// `output[n, c, h, w] = scale * input[n, c, h, w] + bias[c]`, rounded once. Without `bias` nothing is added.
 #[derive(Debug)]

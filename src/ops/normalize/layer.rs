@@ -6,11 +6,9 @@
 use super::scaled::{Precision, Scaled, Spread};
 use crate::ops::prelude::*;
 
-pub(super) const LAYER_NORMALIZATION: Implementation =
-    Implementation { domain: "", name: "LayerNormalization", versions: &[17], make: Make::Run(load_layer) };
+pub(super) const LAYER_NORMALIZATION: Implementation = Implementation::run("LayerNormalization", &[17], load_layer);
 
-pub(super) const RMS_NORMALIZATION: Implementation =
-    Implementation { domain: "", name: "RMSNormalization", versions: &[23], make: Make::Run(load_rms) };
+pub(super) const RMS_NORMALIZATION: Implementation = Implementation::run("RMSNormalization", &[23], load_rms);
 
 /// `Y = (X - mean) / sqrt(variance + epsilon) * Scale + B`, and without a mean
 /// `Y = X / sqrt(mean of squares + epsilon) * scale`. The statistics are those of all elements from `axis` on.

@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const LP_NORMALIZATION: Implementation =
-    Implementation { domain: "", name: "LpNormalization", versions: &[1, 22], make: Make::Run(load) };
+pub(super) const LP_NORMALIZATION: Implementation = Implementation::run("LpNormalization", &[1, 22], load);
 
 /// `output[a.., i, b..] = input[a.., i, b..] / norm of input[a.., j, b..]` over all `j`; 0 if the norm is 0
 #[derive(Debug)]

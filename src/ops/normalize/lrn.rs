@@ -4,8 +4,7 @@
 use crate::ops::prelude::*;
 use kernels::channels::{self, Response};
 
-pub(super) const LRN: Implementation =
-    Implementation { domain: "", name: "LRN", versions: &[1, 13], make: Make::Run(load) };
+pub(super) const LRN: Implementation = Implementation::run("LRN", &[1, 13], load);
 
 /// `Y[n, c, i..] = X[n, c, i..] / (bias + alpha / size * sum of X[n, k, i..]^2)^beta`, over the channels `k` from
 /// `c - floor((size - 1) / 2)` to `c + ceil((size - 1) / 2)`. In f64, rounded once.

@@ -4,7 +4,7 @@
 use crate::ops::prelude::*;
 
 pub(super) const MEAN_VARIANCE_NORMALIZATION: Implementation =
-    Implementation { domain: "", name: "MeanVarianceNormalization", versions: &[1, 9, 13], make: Make::Run(load) };
+    Implementation::run("MeanVarianceNormalization", &[1, 9, 13], load);
 
 /// `Y = (X - EX) / (sqrt(E((X - EX)^2)) + 1e-9)`, where `E` is the mean along `axes`
 ///

@@ -5,15 +5,11 @@
 use crate::ops::prelude::*;
 
 pub(super) const SOFTMAX: Implementation =
-    with_versions("Softmax", |node| Ok(Box::new(Softmax::of(node, lanes::Softmax)?)));
+    Implementation::run("Softmax", &[1, 11, 13], |node| Ok(Box::new(Softmax::of(node, lanes::Softmax)?)));
 pub(super) const LOG_SOFTMAX: Implementation =
-    with_versions("LogSoftmax", |node| Ok(Box::new(Softmax::of(node, lanes::LogSoftmax)?)));
+    Implementation::run("LogSoftmax", &[1, 11, 13], |node| Ok(Box::new(Softmax::of(node, lanes::LogSoftmax)?)));
 pub(super) const HARDMAX: Implementation =
-    with_versions("Hardmax", |node| Ok(Box::new(Softmax::of(node, lanes::Hardmax)?)));
-
-const fn with_versions(name: &'static str, load: Load) -> Implementation {
-    Implementation { domain: "", name, versions: &[1, 11, 13], make: Make::Run(load) }
-}
+    Implementation::run("Hardmax", &[1, 11, 13], |node| Ok(Box::new(Softmax::of(node, lanes::Hardmax)?)));
 
 /// `output[a.., i, b..] = exp(input[a.., i, b..]) / sum of exp(input[a.., j, b..])` over all `j`; or what `function`
 /// makes of such a lane instead.

@@ -7,26 +7,17 @@ use super::order::Order;
 use crate::ops::prelude::*;
 use kernels::half::Half;
 
-pub(super) const GLOBAL_AVERAGE_POOL: Implementation = Implementation {
-    domain: "",
-    name: "GlobalAveragePool",
-    versions: &[1, 22],
-    make: Make::Blockwise(|_| load(How::Mean { half: None })),
-};
+pub(super) const GLOBAL_AVERAGE_POOL: Implementation =
+    Implementation::blockwise("GlobalAveragePool", &[1, 22], |_| load(Statistic::Mean { half: None }));
 
-pub(super) const GLOBAL_MAX_POOL: Implementation = Implementation {
-    domain: "",
-    name: "GlobalMaxPool",
-    versions: &[1, 22],
-    make: Make::Blockwise(|_| load(How::Greatest)),
-};
+pub(super) const GLOBAL_MAX_POOL: Implementation =
+    Implementation::blockwise("GlobalMaxPool", &[1, 22], |_| load(Statistic::Greatest));
 
-pub(super) const GLOBAL_LP_POOL: Implementation =
-    Implementation { domain: "", name: "GlobalLpPool", versions: &[1, 2, 22], make: Make::Blockwise(load_lp) };
+pub(super) const GLOBAL_LP_POOL: Implementation = Implementation::blockwise("GlobalLpPool", &[1, 2, 22], load_lp);
 
 /// `Y[n, c, 0..]` is the mean, the greatest or the norm of all `X[n, c, i..]`. NaN is the greatest.
-#[derive(Debug, Clone)]
-pub(super) enum How {
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Statistic {
     /// Of numbers of a type of 16 bits in float32, if there is one.
     Mean {
         half: Option<Half>,
@@ -35,12 +26,12 @@ pub(super) enum How {
     Norm(Order),
 }
 
-fn load(how: How) -> Result<Arc<dyn Blockwise>> {
-    Ok(Arc::new(how))
+fn load(of: Statistic) -> Result<Arc<dyn Blockwise>> {
+    Ok(Arc::new(of))
 }
 
 fn load_lp(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
-    load(How::Norm(Order::load(node)?))
+    load(Statistic::Norm(Order::load(node)?))
 }
 
 fn shape(facts: &Inference<'_>) -> Result<Option<Vec<Dim>>> {
@@ -48,20 +39,28 @@ fn shape(facts: &Inference<'_>) -> Result<Option<Vec<Dim>>> {
     Ok(Some([&[batch.clone(), channels.clone()], &*vec![Dim::Fixed(1); image.len()]].concat()))
 }
 
-impl How {
+impl Statistic {
+    /// The same of numbers of a type of 16 bits, in float32.
+    pub(super) fn of_halves(self, half: Half) -> Option<Statistic> {
+        match self {
+            Statistic::Mean { .. } => Some(Statistic::Mean { half: Some(half) }),
+            Statistic::Greatest | Statistic::Norm(_) => None,
+        }
+    }
+
     /// The number of each lane.
     pub(super) fn reduced(&self, call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
         let (x, resources) = (call.tensor(0)?, call.resources());
         let mut y = call.output_of(x.dtype(), shape)?;
         match *self {
-            How::Mean { half } => floats(call, half, &lanes::Mean, lanes, &mut y)?,
-            How::Greatest => by_type!(floats_and_bytes, x.dtype(), S as T => {
+            Statistic::Mean { half } => floats(call, half, &lanes::Mean, lanes, &mut y)?,
+            Statistic::Greatest => by_type!(floats_and_bytes, x.dtype(), S as T => {
                 let (from, to) = (x.as_slice::<S>()?, y.elements_mut::<S>()?);
                 Ok(lanes::reduce::<_, S, T>(&<S as Ordered<T>>::extreme::<false>(), from, lanes, to, resources)?)
             })?,
-            How::Norm(Order::One) => floats(call, None, &lanes::L1, lanes, &mut y)?,
-            How::Norm(Order::Two) => floats(call, None, &lanes::L2, lanes, &mut y)?,
-            How::Norm(Order::Other(order)) => floats(call, None, &lanes::Norm { order }, lanes, &mut y)?,
+            Statistic::Norm(Order::One) => floats(call, None, &lanes::L1, lanes, &mut y)?,
+            Statistic::Norm(Order::Two) => floats(call, None, &lanes::L2, lanes, &mut y)?,
+            Statistic::Norm(Order::Other(order)) => floats(call, None, &lanes::Norm { order }, lanes, &mut y)?,
         }
         Ok(y.finish())
     }
@@ -86,34 +85,31 @@ pub(super) fn of_each(images: usize, channels: usize, axes: usize) -> Shape {
     shape_of([&[images, channels], &vec![1; axes]])
 }
 
-impl Blockwise for How {
+impl Blockwise for Statistic {
     fn in_blocks(&self, channels: usize, axes: usize, _: &Constants<'_>) -> Option<InBlocks> {
-        let operator = Arc::new(InBlocksOf { how: self.clone(), channels, axes });
+        let operator = Arc::new(GlobalInBlocks { of: *self, channels, axes });
         Some(InBlocks::Windows { operator, channels, ends: Ends::Input })
     }
 
     fn of_halves(&self, half: Half) -> Option<Arc<dyn Blockwise>> {
-        match self {
-            How::Mean { .. } => Some(Arc::new(How::Mean { half: Some(half) })),
-            How::Greatest | How::Norm(_) => None,
-        }
+        Some(Arc::new((*self).of_halves(half)?))
     }
 
     fn mean_of_bytes(&self, from: ByteScale, to: ByteScale) -> Option<Box<dyn Fused>> {
-        matches!(self, How::Mean { .. }).then(|| Box::new(ByteMean::new(from, to)) as Box<dyn Fused>)
+        matches!(self, Statistic::Mean { .. }).then(|| Box::new(ByteMean::new(from, to)) as Box<dyn Fused>)
     }
 }
 
 /// A pool of images in blocks.
 #[derive(Debug)]
-struct InBlocksOf {
-    how: How,
+struct GlobalInBlocks {
+    of: Statistic,
     channels: usize,
     /// The axes of an image.
     axes: usize,
 }
 
-impl Windowed for InBlocksOf {
+impl Windowed for GlobalInBlocks {
     fn is_ready(&self, _: &Call<'_>, _: &Layout) -> bool {
         true
     }
@@ -121,11 +117,11 @@ impl Windowed for InBlocksOf {
     fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
         let images = call.tensor(0)?.shape().first().copied().unwrap_or(0);
         let shape = of_each(images, self.channels, self.axes);
-        of_channels(call, self.channels, shape, |lanes, shape| self.how.reduced(call, lanes, shape))
+        of_channels(call, self.channels, shape, |lanes, shape| self.of.reduced(call, lanes, shape))
     }
 }
 
-impl Operator for How {
+impl Operator for Statistic {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         call.by_rule(shape)?;
         let x = call.tensor(0)?;
@@ -136,9 +132,7 @@ impl Operator for How {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        if let Some(dims) = shape(facts)? {
-            facts.give(0, dims);
-        }
+        facts.give_known(0, shape(facts)?);
         Ok(())
     }
 }

@@ -48,7 +48,7 @@ impl Fused for ByteMean {
     }
 
     fn byte_windows(&self, channels: usize, _: &[usize]) -> Option<InBlocks> {
-        let operator = Arc::new(InBlocksOf { mean: self.clone(), channels });
+        let operator = Arc::new(ByteMeanInBlocks { mean: self.clone(), channels });
         Some(InBlocks::Windows { operator, channels, ends: Ends::Input })
     }
 }
@@ -74,25 +74,23 @@ impl Operator for ByteMean {
 
 /// Of images in blocks.
 #[derive(Debug)]
-struct InBlocksOf {
+struct ByteMeanInBlocks {
     mean: ByteMean,
     channels: usize,
 }
 
-impl Windowed for InBlocksOf {
+impl Windowed for ByteMeanInBlocks {
     fn is_ready(&self, call: &Call<'_>, _: &Layout) -> bool {
         let image = |x: &Tensor| matches!(x.shape(), [_, _, image @ .., _] if self.mean.has_means(x, image));
         call.tensor(0).is_ok_and(image)
     }
 
     fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
-        let (InBlocksOf { mean, channels }, x, resources) = (self, call.tensor(0)?, call.resources());
-        let [images, blocks, image @ .., _] = x.shape() else {
-            return Err(Error::bug("an image in blocks has no blocks"));
-        };
+        let (ByteMeanInBlocks { mean, channels }, x, resources) = (self, call.tensor(0)?, call.resources());
+        let ([images, blocks], image) = parts_in_blocks(x.shape())?;
         let (len, of) = (volume(1, image), mean.from.in_blocks().unsigned());
         call.charge(x.len() as u64)?;
-        let mut y = call.output_of(mean.to.dtype(), of_each(*images, *channels, image.len()))?;
+        let mut y = call.output_of(mean.to.dtype(), of_each(images, *channels, image.len()))?;
         // The channels of a block together.
         let element = if channels.is_multiple_of(CHANNELS) { CHANNELS } else { *channels };
         kernels::pieces(y.bytes_mut(), element, *channels, len, resources, |image, start, out| {

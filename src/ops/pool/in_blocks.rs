@@ -1,37 +1,37 @@
 //! AveragePool and MaxPool on images in blocks of channels.
 
-use super::global::of_each;
-use super::sliding::How;
+use super::global::{Statistic, of_each};
+use super::sliding::Pool;
 use crate::ops::prelude::*;
 use kernels::gemm::blocks::{self, Bytes, Each, Images, Kind, ROOM};
 use kernels::windows::Axis;
 
 /// The greatest entry or the mean of each window of images in blocks.
 #[derive(Debug)]
-pub(super) struct InBlocksOf {
-    pub(super) attributes: WindowAttributes,
-    pub(super) how: How,
+pub(super) struct PoolInBlocks {
+    pub(super) pool: Pool,
     pub(super) channels: usize,
 }
 
-impl InBlocksOf {
+impl PoolInBlocks {
     /// The images and their axes; windows of slices, rows and columns, and how many there are along each.
     fn windows(&self, call: &Call<'_>, layout: &Layout) -> Result<([usize; 2], [Axis; 3], [usize; 3])> {
         let (images, image) = match (call.tensor(0)?.shape(), layout.input(0)) {
             ([images, _, image @ .., _], Some(_)) | ([images, _, image @ ..], None) => (*images, image),
             _ => return Err(Error::bug("an image has no channels")),
         };
-        let windows = self.attributes.of_image(&self.attributes.kernel(image.len())?, image)?;
+        let attributes = &self.pool.attributes;
+        let windows = attributes.of_image(&attributes.kernel(image.len())?, image)?;
         let (axes, counts) = windows.ok_or_else(|| Error::model("there are more windows than can be counted"))?;
         Ok(([images, image.len()], axes, counts))
     }
 
     /// Where windows show the whole image: an output of this shape.
     fn of_all(&self, call: &Call<'_>, layout: &Layout, shape: Shape) -> Result<Values> {
-        let how = self.how.of_all();
+        let of = self.pool.of;
         let mut planes = match layout.input(0) {
-            Some(_) => of_channels(call, self.channels, shape, |lanes, shape| how.reduced(call, lanes, shape))?,
-            None => how.reduced(call, &Lanes::new(call.tensor(0)?.shape(), |axis| axis >= 2), shape)?.into(),
+            Some(_) => of_channels(call, self.channels, shape, |lanes, shape| of.reduced(call, lanes, shape))?,
+            None => of.reduced(call, &Lanes::new(call.tensor(0)?.shape(), |axis| axis >= 2), shape)?.into(),
         };
         match layout.output {
             Some(_) => Ok(in_blocks(&planes.take_first()?, call.context())?.into()),
@@ -52,7 +52,7 @@ impl InBlocksOf {
     }
 }
 
-impl Windowed for InBlocksOf {
+impl Windowed for PoolInBlocks {
     fn is_ready(&self, call: &Call<'_>, layout: &Layout) -> bool {
         let is_alone = layout.input(0).is_none() && layout.output.is_none();
         let room = || -> Result<usize> {
@@ -90,11 +90,12 @@ impl Windowed for InBlocksOf {
         let planned = each.plan(images, call.resources())?;
         let mut scratch = call.scratch::<f32>(planned.scratch())?;
         let (to, scratch) = (y.elements_mut()?, scratch.elements_mut());
-        match self.how {
-            How::Mean { padding_counts, half } => {
-                let along = self.attributes.windows(&self.attributes.kernel(count)?)?;
+        let Pool { attributes, of, padding_counts, .. } = &self.pool;
+        match *of {
+            Statistic::Mean { half } => {
+                let along = attributes.windows(&attributes.kernel(count)?)?;
                 let mut counted = axes;
-                if padding_counts {
+                if *padding_counts {
                     let (_, own) = counted.split_at_mut(axes.len() - count);
                     let padded = along.padded(own);
                     own.iter_mut().zip(padded).for_each(|(to, axis)| *to = axis);
@@ -106,7 +107,10 @@ impl Windowed for InBlocksOf {
                 let (rows, columns) = planes.split_at(counts[1]);
                 blocks::mean(&planned, half, [slices, rows, columns], to, scratch, call.resources())?;
             }
-            _ => blocks::greatest(&planned, &f32::extreme::<false>(), to, scratch, call.resources())?,
+            Statistic::Greatest => {
+                blocks::greatest(&planned, &f32::extreme::<false>(), to, scratch, call.resources())?;
+            }
+            Statistic::Norm(_) => return Err(Error::bug("norms have no form for blocks")),
         }
         Ok(laid_out(y.finish().into(), self.channels, layout, call.context())?.into())
     }

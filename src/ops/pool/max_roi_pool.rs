@@ -6,8 +6,7 @@ use crate::ops::prelude::*;
 use kernels::regions::{self, Regions};
 use std::ops::Range as Entries;
 
-pub(super) const MAX_ROI_POOL: Implementation =
-    Implementation { domain: "", name: "MaxRoiPool", versions: &[1, 22], make: Make::Run(load) };
+pub(super) const MAX_ROI_POOL: Implementation = Implementation::run("MaxRoiPool", &[1, 22], load);
 
 /// `Y[r, c, i, j]` is the greatest entry in a cell of region `r` of the channel `c`, of which NaN is; 0 if the cell is beyond
 /// the image.

@@ -5,8 +5,7 @@ use crate::ops::prelude::*;
 use kernels::copy::Fill;
 use kernels::scatter::put;
 
-pub(super) const MAX_UNPOOL: Implementation =
-    Implementation { domain: "", name: "MaxUnpool", versions: &[9, 11, 22], make: Make::Run(load) };
+pub(super) const MAX_UNPOOL: Implementation = Implementation::run("MaxUnpool", &[9, 11, 22], load);
 
 /// `output[I[k..]] = X[k..]`, the last of those with the same index, and 0 elsewhere.
 ///

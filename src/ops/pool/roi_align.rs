@@ -5,8 +5,7 @@ use super::regions::{no_image, numbers};
 use crate::ops::prelude::*;
 use kernels::regions::{self, Regions, Side};
 
-pub(super) const ROI_ALIGN: Implementation =
-    Implementation { domain: "", name: "RoiAlign", versions: &[10, 16, 22], make: Make::Run(load) };
+pub(super) const ROI_ALIGN: Implementation = Implementation::run("RoiAlign", &[10, 16, 22], load);
 
 /// `Y[r, c, i, j]` is the mean of samples in a cell of region `r` of the channel `c`, each interpolated between the four
 /// entries around it; or the greatest of all their entries, times their weights, which the standard's example calls `max`.

@@ -2,8 +2,8 @@
 //! <https://onnx.ai/onnx/operators/onnx__AveragePool.html>, <https://onnx.ai/onnx/operators/onnx__MaxPool.html>,
 //! <https://onnx.ai/onnx/operators/onnx__LpPool.html>
 
-use super::global;
-use super::in_blocks::InBlocksOf;
+use super::global::Statistic;
+use super::in_blocks::PoolInBlocks;
 use super::order::Order;
 use crate::ops::prelude::*;
 use kernels::gemm::blocks::CHANNELS;
@@ -11,80 +11,51 @@ use kernels::half::Half;
 use kernels::pool::{self, Greatest, Pooling, Reduced};
 use kernels::windows::Axis;
 
-pub(super) const AVERAGE_POOL: Implementation = Implementation {
-    domain: "",
-    name: "AveragePool",
-    versions: &[1, 7, 10, 11, 19, 22],
-    make: Make::Blockwise(load_average),
-};
+pub(super) const AVERAGE_POOL: Implementation =
+    Implementation::blockwise("AveragePool", &[1, 7, 10, 11, 19, 22], load_average);
 
-pub(super) const MAX_POOL: Implementation =
-    Implementation { domain: "", name: "MaxPool", versions: &[1, 8, 10, 11, 12, 22], make: Make::Blockwise(load_max) };
+pub(super) const MAX_POOL: Implementation = Implementation::blockwise("MaxPool", &[1, 8, 10, 11, 12, 22], load_max);
 
-pub(super) const LP_POOL: Implementation =
-    Implementation { domain: "", name: "LpPool", versions: &[1, 2, 11, 18, 22], make: Make::Run(load_lp) };
+pub(super) const LP_POOL: Implementation = Implementation::run("LpPool", &[1, 2, 11, 18, 22], load_lp);
 
 /// `Y[n, c, o..]` is the mean, the greatest or the norm of `X[n, c, o * stride + t * dilation - pad..]` over all taps `t` of
 /// a window. A window that sees padding only has the mean NaN, the greatest -inf (or the least integer) at the index -1,
-/// and the norm 0.
+/// and the norm 0. NaN is the greatest.
 ///
 /// Means and norms are added up in f64 (those of double in pairs of f64) and rounded once.
-#[derive(Debug)]
-struct Pool {
-    attributes: WindowAttributes,
-    how: How,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(super) enum How {
-    Mean {
-        /// Padding counts as zeros. What a window sees behind it, with `ceil_mode`, doesn't.
-        padding_counts: bool,
-        /// Numbers are those of a type of 16 bits, in float32.
-        half: Option<Half>,
-    },
-    /// The greatest, of which NaN is. Indices are those of the first one in the whole input.
-    Greatest {
-        /// Within a channel, indices are counted in column-major order.
-        column_major: bool,
-    },
-    Norm(Order),
+#[derive(Debug, Clone)]
+pub(super) struct Pool {
+    pub(super) attributes: WindowAttributes,
+    pub(super) of: Statistic,
+    /// In means, padding counts as zeros. What a window sees behind it, with `ceil_mode`, doesn't.
+    pub(super) padding_counts: bool,
+    /// Within a channel, indices are counted in column-major order. They are those of the first greatest one in the whole input.
+    column_major: bool,
 }
 
 /// Version 7 brought `count_include_pad`.
 fn load_average(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
     let padding_counts = node.version() >= 7 && node.is_set("count_include_pad")?;
-    Ok(Arc::new(pool(node, How::Mean { padding_counts, half: None })?))
+    Ok(Arc::new(Pool { padding_counts, ..pool(node, Statistic::Mean { half: None })? }))
 }
 
 /// Version 8 brought `storage_order`.
 fn load_max(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
     let column_major = node.version() >= 8 && node.flag("storage_order")?;
-    Ok(Arc::new(pool(node, How::Greatest { column_major })?))
+    Ok(Arc::new(Pool { column_major, ..pool(node, Statistic::Greatest)? }))
 }
 
 fn load_lp(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(pool(node, How::Norm(Order::load(node)?))?))
+    Ok(Box::new(pool(node, Statistic::Norm(Order::load(node)?))?))
 }
 
 /// LpPool-1 may lack `kernel_shape`, but doesn't say what that means.
-fn pool(node: &Node<'_>, how: How) -> Result<Pool> {
+fn pool(node: &Node<'_>, of: Statistic) -> Result<Pool> {
     match node.optional("kernel_shape", Node::ints)? {
         None | Some([]) => {
             Err(Error::model("kernel_shape is not given: windows have no size").attribute("kernel_shape"))
         }
-        Some(_) => Ok(Pool { attributes: WindowAttributes::of(node)?, how }),
-    }
-}
-
-impl How {
-    /// The same of windows that show the whole image.
-    pub(super) fn of_all(self) -> global::How {
-        match self {
-            How::Mean { half, .. } => global::How::Mean { half },
-            How::Greatest { .. } => global::How::Greatest,
-            How::Norm(order) => global::How::Norm(order),
-        }
+        Some(_) => Ok(Pool { attributes: WindowAttributes::of(node)?, of, padding_counts: false, column_major: false }),
     }
 }
 
@@ -111,24 +82,25 @@ impl Operator for Pool {
         let axes = along.axes(image, counts)?;
         if axes.iter().all(Axis::shows_all) && !call.wants(1) {
             call.charge(x.len() as u64)?;
-            return Ok(self.how.of_all().reduced(call, &Lanes::new(x.shape(), |axis| axis >= 2), shape)?.into());
+            return Ok(self.of.reduced(call, &Lanes::new(x.shape(), |axis| axis >= 2), shape)?.into());
         }
-        let counted = match self.how {
-            How::Mean { padding_counts: true, .. } => pool::Windows::new(along.padded(&axes)),
-            _ => pool::Windows::new(axes.iter().copied()),
+        let counted = match self.padding_counts {
+            true => pool::Windows::new(along.padded(&axes)),
+            false => pool::Windows::new(axes.iter().copied()),
         };
         let windows = pool::Windows::new(axes);
-        let column_major = matches!(self.how, How::Greatest { column_major: true });
-        let pooling = Pooling { windows: &windows, counted: &counted, column_major };
+        let pooling = Pooling { windows: &windows, counted: &counted, column_major: self.column_major };
         let mut y = call.output_of(x.dtype(), shape.clone())?;
         let mut places = if call.wants(1) { Some(call.output::<i64>(&shape)?) } else { None };
         call.charge(kernels::volume(windows.taps(), &shape) as u64)?;
-        match self.how {
-            How::Mean { half, .. } => floats(call, half, &Reduced(lanes::Mean), pooling, &mut y)?,
-            How::Norm(Order::One) => floats(call, None, &Reduced(lanes::L1), pooling, &mut y)?,
-            How::Norm(Order::Two) => floats(call, None, &Reduced(lanes::L2), pooling, &mut y)?,
-            How::Norm(Order::Other(order)) => floats(call, None, &Reduced(lanes::Norm { order }), pooling, &mut y)?,
-            How::Greatest { .. } => greatest(call, pooling, &mut y, places.as_mut())?,
+        match self.of {
+            Statistic::Mean { half } => floats(call, half, &Reduced(lanes::Mean), pooling, &mut y)?,
+            Statistic::Greatest => greatest(call, pooling, &mut y, places.as_mut())?,
+            Statistic::Norm(Order::One) => floats(call, None, &Reduced(lanes::L1), pooling, &mut y)?,
+            Statistic::Norm(Order::Two) => floats(call, None, &Reduced(lanes::L2), pooling, &mut y)?,
+            Statistic::Norm(Order::Other(order)) => {
+                floats(call, None, &Reduced(lanes::Norm { order }), pooling, &mut y)?
+            }
         }
         let outputs = [Some(y), places].into_iter().flatten().map(|output| output.finish().into());
         Ok(outputs.take(call.output_count()).collect())
@@ -145,19 +117,19 @@ impl Operator for Pool {
 
 impl Blockwise for Pool {
     fn of_halves(&self, half: Half) -> Option<Arc<dyn Blockwise>> {
-        let how = match self.how {
-            How::Mean { padding_counts, .. } => How::Mean { padding_counts, half: Some(half) },
-            How::Greatest { .. } | How::Norm(_) => return None,
-        };
-        Some(Arc::new(Pool { attributes: self.attributes.clone(), how }))
+        Some(Arc::new(Pool { of: self.of.of_halves(half)?, ..self.clone() }))
     }
 
     fn in_blocks(&self, channels: usize, axes: usize, _: &Constants<'_>) -> Option<InBlocks> {
         // On planes, windows take longer than changes of the layout and empty parts of vectors.
-        let few = if axes == 2 && matches!(self.how, How::Greatest { .. }) { CHANNELS } else { FEW };
+        let few = if axes == 2 && matches!(self.of, Statistic::Greatest) { CHANNELS } else { FEW };
         let ends = if channels >= few { Ends::Any } else { Ends::Both };
-        let operator = InBlocksOf { attributes: self.attributes.clone(), how: self.how, channels };
-        (!matches!(self.how, How::Norm(_))).then(|| InBlocks::Windows { operator: Arc::new(operator), channels, ends })
+        let operator = PoolInBlocks { pool: self.clone(), channels };
+        (!matches!(self.of, Statistic::Norm(_))).then(|| InBlocks::Windows {
+            operator: Arc::new(operator),
+            channels,
+            ends,
+        })
     }
 }
 

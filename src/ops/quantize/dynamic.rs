@@ -4,12 +4,8 @@
 use crate::ops::prelude::*;
 use kernels::quantize::{Quantize, Scales, Spread, extremes, quantize};
 
-pub(super) const DYNAMIC_QUANTIZE_LINEAR: Implementation = Implementation {
-    domain: "",
-    name: "DynamicQuantizeLinear",
-    versions: &[11],
-    make: Make::Run(|_| Ok(Box::new(DynamicQuantizeLinear))),
-};
+pub(super) const DYNAMIC_QUANTIZE_LINEAR: Implementation =
+    Implementation::run("DynamicQuantizeLinear", &[11], |_| Ok(Box::new(DynamicQuantizeLinear)));
 
 /// `y_scale = (max(0, x..) - min(0, x..)) / 255`, `y_zero_point = round(clip(0 - min(0, x..) / y_scale))`,
 /// `y = saturate(round(x / y_scale) + y_zero_point)`

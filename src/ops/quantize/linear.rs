@@ -9,11 +9,9 @@ use kernels::quantize::{Precision, Quantize, dequantize, quantize};
 
 const VERSIONS: &[i64] = &[10, 13, 19, 21, 23, 24, 25, 28];
 
-pub(super) const QUANTIZE_LINEAR: Implementation =
-    Implementation { domain: "", name: "QuantizeLinear", versions: VERSIONS, make: Make::Run(load) };
+pub(super) const QUANTIZE_LINEAR: Implementation = Implementation::run("QuantizeLinear", VERSIONS, load);
 
-pub(super) const DEQUANTIZE_LINEAR: Implementation =
-    Implementation { domain: "", name: "DequantizeLinear", versions: VERSIONS, make: Make::Run(load_back) };
+pub(super) const DEQUANTIZE_LINEAR: Implementation = Implementation::run("DequantizeLinear", VERSIONS, load_back);
 
 /// `y = saturate(round(x / y_scale) + y_zero_point)`, ties to even
 ///

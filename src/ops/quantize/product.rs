@@ -5,19 +5,13 @@ use crate::ops::prelude::*;
 use kernels::gemm::{Factors, Operand, Quantized, Requantized, Right, Side, ZeroPoints};
 use kernels::quantize::{Quantize, Scales, Spread, quantize};
 
-pub(super) const MATMUL_INTEGER: Implementation = Implementation {
-    domain: "",
-    name: "MatMulInteger",
-    versions: &[10],
-    make: Make::Run(|node| Ok(Box::new(MatMulInteger { weights: Weights::of_each(node, &[1, 3]) }))),
-};
+pub(super) const MATMUL_INTEGER: Implementation = Implementation::run("MatMulInteger", &[10], |node| {
+    Ok(Box::new(MatMulInteger { weights: Weights::of_each(node, &[1, 3]) }))
+});
 
-pub(super) const QLINEAR_MATMUL: Implementation = Implementation {
-    domain: "",
-    name: "QLinearMatMul",
-    versions: &[10, 21],
-    make: Make::Run(|node| Ok(Box::new(QLinearMatMul { weights: Weights::of_each(node, &[3, 5]) }))),
-};
+pub(super) const QLINEAR_MATMUL: Implementation = Implementation::run("QLinearMatMul", &[10, 21], |node| {
+    Ok(Box::new(QLinearMatMul { weights: Weights::of_each(node, &[3, 5]) }))
+});
 
 /// `Y = (A - a_zero_point) (B - b_zero_point)` in int32, which wraps
 ///

@@ -6,16 +6,14 @@ use super::seed::Seed;
 use crate::ops::prelude::*;
 use kernels::random::{Distribution, draw};
 
-pub(super) const RANDOM_NORMAL: Implementation = random("RandomNormal", |node| load(node, normal(node)?, true));
-pub(super) const RANDOM_UNIFORM: Implementation = random("RandomUniform", |node| load(node, uniform(node)?, true));
+pub(super) const RANDOM_NORMAL: Implementation =
+    Implementation::run("RandomNormal", &[1, 22], |node| load(node, normal(node)?, true));
+pub(super) const RANDOM_UNIFORM: Implementation =
+    Implementation::run("RandomUniform", &[1, 22], |node| load(node, uniform(node)?, true));
 pub(super) const RANDOM_NORMAL_LIKE: Implementation =
-    random("RandomNormalLike", |node| load(node, normal(node)?, false));
+    Implementation::run("RandomNormalLike", &[1, 22], |node| load(node, normal(node)?, false));
 pub(super) const RANDOM_UNIFORM_LIKE: Implementation =
-    random("RandomUniformLike", |node| load(node, uniform(node)?, false));
-
-const fn random(name: &'static str, load: Load) -> Implementation {
-    Implementation { domain: "", name, versions: &[1, 22], make: Make::Run(load) }
-}
+    Implementation::run("RandomUniformLike", &[1, 22], |node| load(node, uniform(node)?, false));
 
 /// Elements of a distribution, computed in float64 and rounded once; see [`Seed`]
 #[derive(Debug)]

@@ -5,8 +5,7 @@ use super::seed::Seed;
 use crate::ops::prelude::*;
 use kernels::random::{class, cumulate};
 
-pub(super) const MULTINOMIAL: Implementation =
-    Implementation { domain: "", name: "Multinomial", versions: &[7, 22], make: Make::Run(load) };
+pub(super) const MULTINOMIAL: Implementation = Implementation::run("Multinomial", &[7, 22], load);
 
 /// `output[b, s]` = a class, drawn with a probability in proportion to `e^input[b, class]`; see [`Seed`]
 ///

@@ -7,30 +7,16 @@ use crate::ops::prelude::*;
 use kernels::gemm::Number;
 use kernels::recurrent::{Activation, Cell, Layer};
 
-pub(super) const RNN: Implementation = Implementation {
-    domain: "",
-    name: "RNN",
-    versions: &[1, 7, 14, 22],
-    make: Make::Run(|node| load(node, Cell::Rnn)),
-};
+pub(super) const RNN: Implementation = Implementation::run("RNN", &[1, 7, 14, 22], |node| load(node, Cell::Rnn));
 
 /// `linear_before_reset` came with version 3.
-pub(super) const GRU: Implementation = Implementation {
-    domain: "",
-    name: "GRU",
-    versions: &[1, 3, 7, 14, 22],
-    make: Make::Run(|node| {
-        let linear_before_reset = node.version() >= 3 && node.is_set("linear_before_reset")?;
-        load(node, Cell::Gru { linear_before_reset })
-    }),
-};
+pub(super) const GRU: Implementation = Implementation::run("GRU", &[1, 3, 7, 14, 22], |node| {
+    let linear_before_reset = node.version() >= 3 && node.is_set("linear_before_reset")?;
+    load(node, Cell::Gru { linear_before_reset })
+});
 
-pub(super) const LSTM: Implementation = Implementation {
-    domain: "",
-    name: "LSTM",
-    versions: &[1, 7, 14, 22],
-    make: Make::Run(|node| load(node, Cell::Lstm { coupled: node.flag("input_forget")? })),
-};
+pub(super) const LSTM: Implementation =
+    Implementation::run("LSTM", &[1, 7, 14, 22], |node| load(node, Cell::Lstm { coupled: node.flag("input_forget")? }));
 
 /// For each step `t` and direction: `h = cell(x[t] W^T + Wb + h R^T + Rb)`, `Y[t] = h`; see [`Cell`]
 ///

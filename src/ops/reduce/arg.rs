@@ -3,11 +3,9 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const ARG_MAX: Implementation =
-    Implementation { domain: "", name: "ArgMax", versions: &[1, 11, 12, 13], make: Make::Run(load::<false>) };
+pub(super) const ARG_MAX: Implementation = Implementation::run("ArgMax", &[1, 11, 12, 13], load::<false>);
 
-pub(super) const ARG_MIN: Implementation =
-    Implementation { domain: "", name: "ArgMin", versions: &[1, 11, 12, 13], make: Make::Run(load::<true>) };
+pub(super) const ARG_MIN: Implementation = Implementation::run("ArgMin", &[1, 11, 12, 13], load::<true>);
 
 /// `reduced[a.., b..]` is the least `i` for which `data[a.., i, b..]` is the extreme of all. NaN is.
 #[derive(Debug)]

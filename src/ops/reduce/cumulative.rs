@@ -3,11 +3,9 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const CUM_SUM: Implementation =
-    Implementation { domain: "", name: "CumSum", versions: &[11, 14], make: Make::Run(load::<lanes::Sum>) };
+pub(super) const CUM_SUM: Implementation = Implementation::run("CumSum", &[11, 14], load::<lanes::Sum>);
 
-pub(super) const CUM_PROD: Implementation =
-    Implementation { domain: "", name: "CumProd", versions: &[26], make: Make::Run(load::<lanes::Prod>) };
+pub(super) const CUM_PROD: Implementation = Implementation::run("CumProd", &[26], load::<lanes::Prod>);
 
 /// `y[a.., i, b..] = sum of x[a.., j, b..]` over all `j <= i`; `j < i` if exclusive, `j >= i` or `j > i` if reverse
 #[derive(Debug)]

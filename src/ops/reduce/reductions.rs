@@ -5,35 +5,38 @@ use crate::ops::prelude::*;
 use kernels::half::Half;
 use kernels::lanes::Stored;
 
-pub(super) const REDUCE_SUM: Implementation =
-    reduction("ReduceSum", &[1, 11, 13], |node| Reduce::load(node, Some(wrapping::<lanes::Sum>), Some(Formula::plus)));
-pub(super) const REDUCE_MEAN: Implementation = reduction("ReduceMean", &[1, 11, 13, 18], |node| {
+pub(super) const REDUCE_SUM: Implementation = Implementation::blockwise("ReduceSum", &[1, 11, 13], |node| {
+    Reduce::load(node, Some(wrapping::<lanes::Sum>), Some(Formula::plus))
+});
+pub(super) const REDUCE_MEAN: Implementation = Implementation::blockwise("ReduceMean", &[1, 11, 13, 18], |node| {
     let halves = Some([means::<lanes::Halved<false>> as Compute, means::<lanes::Halved<true>>]);
     Ok(Arc::new(Reduce { halves, ..Reduce::of(node, Some(exact::<lanes::Mean>), None)? }))
 });
-pub(super) const REDUCE_MAX: Implementation = reduction("ReduceMax", &[1, 11, 12, 13, 18, 20], |node| {
-    Reduce::load(node, Some(extreme::<false>), Some(Formula::larger))
-});
-pub(super) const REDUCE_MIN: Implementation = reduction("ReduceMin", &[1, 11, 12, 13, 18, 20], |node| {
-    Reduce::load(node, Some(extreme::<true>), Some(Formula::smaller))
-});
-pub(super) const REDUCE_PROD: Implementation = reduction("ReduceProd", &[1, 11, 13, 18], |node| {
+pub(super) const REDUCE_MAX: Implementation =
+    Implementation::blockwise("ReduceMax", &[1, 11, 12, 13, 18, 20], |node| {
+        Reduce::load(node, Some(extreme::<false>), Some(Formula::larger))
+    });
+pub(super) const REDUCE_MIN: Implementation =
+    Implementation::blockwise("ReduceMin", &[1, 11, 12, 13, 18, 20], |node| {
+        Reduce::load(node, Some(extreme::<true>), Some(Formula::smaller))
+    });
+pub(super) const REDUCE_PROD: Implementation = Implementation::blockwise("ReduceProd", &[1, 11, 13, 18], |node| {
     Reduce::load(node, Some(wrapping::<lanes::Prod>), Some(Formula::times))
 });
 pub(super) const REDUCE_SUM_SQUARE: Implementation =
-    reduction("ReduceSumSquare", &[1, 11, 13, 18], |node| Reduce::load(node, Some(wrapping::<lanes::SumSquare>), None));
+    Implementation::blockwise("ReduceSumSquare", &[1, 11, 13, 18], |node| {
+        Reduce::load(node, Some(wrapping::<lanes::SumSquare>), None)
+    });
 pub(super) const REDUCE_L1: Implementation =
-    reduction("ReduceL1", &[1, 11, 13, 18], |node| Reduce::load(node, Some(magnitudes), None));
+    Implementation::blockwise("ReduceL1", &[1, 11, 13, 18], |node| Reduce::load(node, Some(magnitudes), None));
 pub(super) const REDUCE_L2: Implementation =
-    reduction("ReduceL2", &[1, 11, 13, 18], |node| Reduce::load(node, Some(exact::<lanes::L2>), None));
+    Implementation::blockwise("ReduceL2", &[1, 11, 13, 18], |node| Reduce::load(node, Some(exact::<lanes::L2>), None));
 pub(super) const REDUCE_LOG_SUM: Implementation =
-    reduction("ReduceLogSum", &[1, 11, 13, 18, 28], |node| Reduce::load(node, Some(exact::<lanes::LogSum>), None));
+    Implementation::blockwise("ReduceLogSum", &[1, 11, 13, 18, 28], |node| {
+        Reduce::load(node, Some(exact::<lanes::LogSum>), None)
+    });
 pub(super) const REDUCE_LOG_SUM_EXP: Implementation =
-    reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28], |node| Reduce::load(node, None, None));
-
-const fn reduction(name: &'static str, versions: &'static [i64], load: LoadBlockwise) -> Implementation {
-    Implementation { domain: "", name, versions, make: Make::Blockwise(load) }
-}
+    Implementation::blockwise("ReduceLogSumExp", &[1, 11, 13, 18, 28], |node| Reduce::load(node, None, None));
 
 /// Each element of the output is the sum (or mean, ..) of a lane: the elements along `axes`, by default along all.
 ///

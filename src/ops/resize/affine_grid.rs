@@ -6,8 +6,7 @@ use crate::ops::prelude::*;
 
 use kernels::resample::{Sample, affine};
 
-pub(super) const AFFINE_GRID: Implementation =
-    Implementation { domain: "", name: "AffineGrid", versions: &[20], make: Make::Run(load) };
+pub(super) const AFFINE_GRID: Implementation = Implementation::run("AffineGrid", &[20], load);
 
 /// `grid[n, (z,) y, x, ..] = theta[n] * (x, y, (z,) 1)`, where coordinates run from -1 to 1 along each axis
 #[derive(Debug)]

@@ -5,8 +5,7 @@ use super::with_samples;
 use crate::ops::prelude::*;
 use kernels::resample::{Filter, Grid, Padding, Sample, sample, sample_nearest};
 
-pub(super) const GRID_SAMPLE: Implementation =
-    Implementation { domain: "", name: "GridSample", versions: &[16, 20, 22], make: Make::Run(load) };
+pub(super) const GRID_SAMPLE: Implementation = Implementation::run("GridSample", &[16, 20, 22], load);
 
 /// `Y[n, c, k, ..] = sum over p, q, .. of weight(p, y) * weight(q, x) * .. * X[n, c, p, q, ..]`, where `grid[n, k, ..]` lists
 /// `x, y, ..`, the innermost first

@@ -27,7 +27,7 @@ impl Asked {
 
 /// An image whose rows and columns get other sizes, the same in every run.
 #[derive(Debug)]
-pub(super) struct InBlocksOf {
+pub(super) struct ResizeInBlocks {
     interpolation: Interpolation,
     /// Of the rows, and of the columns.
     asked: [Asked; 2],
@@ -36,7 +36,7 @@ pub(super) struct InBlocksOf {
     channels: usize,
 }
 
-impl InBlocksOf {
+impl ResizeInBlocks {
     /// If all that is asked of other axes is to stay as they are.
     pub(super) fn of(interpolation: &Interpolation, asked: &[(usize, Asked)], channels: usize) -> Option<InBlocks> {
         let (mut own, mut images, interpolation) = ([Asked::Scale(1.0); 2], None, interpolation.clone());
@@ -49,7 +49,7 @@ impl InBlocksOf {
                 _ => return None,
             }
         }
-        let operator = Arc::new(InBlocksOf { interpolation, asked: own, images, channels });
+        let operator = Arc::new(ResizeInBlocks { interpolation, asked: own, images, channels });
         Some(InBlocks::Windows { operator, channels, ends: Ends::Output })
     }
 
@@ -65,7 +65,7 @@ impl InBlocksOf {
     }
 }
 
-impl Windowed for InBlocksOf {
+impl Windowed for ResizeInBlocks {
     fn is_ready(&self, call: &Call<'_>, _: &Layout) -> bool {
         self.resized(call).is_ok_and(|resized| resized.iter().all(|axis| axis.input > 0))
     }

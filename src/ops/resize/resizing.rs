@@ -2,14 +2,13 @@
 //! <https://onnx.ai/onnx/operators/onnx__Resize.html>
 
 use super::coordinates::{Resized, Transform};
-use super::in_blocks::{Asked, InBlocksOf};
+use super::in_blocks::{Asked, ResizeInBlocks};
 use super::interpolation::{Interpolation, Mode, Nearest};
 use super::scales::{by_scales, check, constant, scaled, too_large};
 use crate::ops::prelude::*;
 use kernels::resample::Filter;
 
-pub(super) const RESIZE: Implementation =
-    Implementation { domain: "", name: "Resize", versions: &[10, 11, 13, 18, 19], make: Make::Blockwise(load) };
+pub(super) const RESIZE: Implementation = Implementation::blockwise("Resize", &[10, 11, 13, 18, 19], load);
 
 /// Which sizes keep the ratio of those of the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,7 +219,7 @@ impl Blockwise for Resize {
             return None;
         }
         let asked: Vec<(usize, Asked)> = axes.iter().copied().zip(asked).collect();
-        InBlocksOf::of(&self.interpolation, &asked, channels)
+        ResizeInBlocks::of(&self.interpolation, &asked, channels)
     }
 }
 

@@ -1,14 +1,13 @@
 //! Upsample: an image with more entries along its axes, by scales.
 //! <https://onnx.ai/onnx/operators/onnx__Upsample.html>
 
-use super::in_blocks::{Asked, InBlocksOf};
+use super::in_blocks::{Asked, ResizeInBlocks};
 use super::interpolation::{Interpolation, Mode, Nearest};
 use super::scales::{by_scales, check, constant, scaled};
 use crate::ops::prelude::*;
 use kernels::resample::Filter;
 
-pub(super) const UPSAMPLE: Implementation =
-    Implementation { domain: "", name: "Upsample", versions: &[1, 7, 9], make: Make::Blockwise(load) };
+pub(super) const UPSAMPLE: Implementation = Implementation::blockwise("Upsample", &[1, 7, 9], load);
 
 /// As Resize of the coordinate transformation "asymmetric" and the nearest mode "floor", which the text leaves open
 #[derive(Debug)]
@@ -47,7 +46,7 @@ impl Blockwise for Upsample {
         };
         self.check(scales, axes + 2).ok().filter(|()| axes == 2)?;
         let asked: Vec<(usize, Asked)> = scales.iter().copied().map(Asked::Scale).enumerate().collect();
-        InBlocksOf::of(&self.interpolation, &asked, channels)
+        ResizeInBlocks::of(&self.interpolation, &asked, channels)
     }
 }
 

@@ -7,12 +7,10 @@ use crate::ops::prelude::*;
 use kernels::gather::Grid;
 use kernels::scatter::{Reduction, scatter_elements};
 
-pub(super) const SCATTER_ELEMENTS: Implementation =
-    Implementation { domain: "", name: "ScatterElements", versions: &[11, 13, 16, 18], make: Make::Run(load) };
+pub(super) const SCATTER_ELEMENTS: Implementation = Implementation::run("ScatterElements", &[11, 13, 16, 18], load);
 
 /// Version 11 is its removal.
-pub(super) const SCATTER: Implementation =
-    Implementation { domain: "", name: "Scatter", versions: &[9], make: Make::Run(load) };
+pub(super) const SCATTER: Implementation = Implementation::run("Scatter", &[9], load);
 
 /// `output = data`, then `output[i, indices[i, j, k], k] = f(output[i, indices[i, j, k], k], updates[i, j, k])` for `axis`
 /// 1 of three, in row-major order; and so on for other ranks and axes. Without a reduction, `f` is the update.

@@ -5,8 +5,7 @@ use super::update::{reduction, updated};
 use crate::ops::prelude::*;
 use kernels::scatter::{Reduction, scatter_rows};
 
-pub(super) const SCATTER_ND: Implementation =
-    Implementation { domain: "", name: "ScatterND", versions: &[11, 13, 16, 18], make: Make::Run(load) };
+pub(super) const SCATTER_ND: Implementation = Implementation::run("ScatterND", &[11, 13, 16, 18], load);
 
 /// `output = data`, then `output[t, s..] = f(output[t, s..], updates[i.., s..])` in row-major order, where `t` is the tuple
 /// `indices[i.., 0], indices[i.., 1], ..`. Without a reduction, `f` is the update.

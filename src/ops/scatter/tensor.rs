@@ -6,8 +6,7 @@ use crate::ops::prelude::*;
 use kernels::scatter::{Reduction, scatter_rows};
 use std::fmt::Display;
 
-pub(super) const TENSOR_SCATTER: Implementation =
-    Implementation { domain: "", name: "TensorScatter", versions: &[24], make: Make::Run(load) };
+pub(super) const TENSOR_SCATTER: Implementation = Implementation::run("TensorScatter", &[24], load);
 
 /// `present_cache = past_cache`, then `present_cache[n, .., write_indices[n] + t, ..] = update[n, .., t, ..]` for each `t`
 /// along `axis`, modulo the size of the cache if it is `circular`

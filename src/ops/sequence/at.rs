@@ -5,8 +5,7 @@ use super::give_element;
 use super::position::position;
 use crate::ops::prelude::*;
 
-pub(super) const SEQUENCE_AT: Implementation =
-    Implementation { domain: "", name: "SequenceAt", versions: &[11], make: Make::Run(|_| Ok(Box::new(SequenceAt))) };
+pub(super) const SEQUENCE_AT: Implementation = Implementation::run("SequenceAt", &[11], |_| Ok(Box::new(SequenceAt)));
 
 /// `tensor = input_sequence[position]`
 #[derive(Debug)]

@@ -4,8 +4,7 @@
 use super::give_element;
 use crate::ops::prelude::*;
 
-pub(super) const CONCAT_FROM_SEQUENCE: Implementation =
-    Implementation { domain: "", name: "ConcatFromSequence", versions: &[11], make: Make::Run(load) };
+pub(super) const CONCAT_FROM_SEQUENCE: Implementation = Implementation::run("ConcatFromSequence", &[11], load);
 
 /// `concat_result[a.., i, b..] = input_sequence[p][a.., i - start of p, b..]`, where `a..` are the dimensions before
 /// `axis`; with `new_axis` `concat_result[a.., p, b..] = input_sequence[p][a.., b..]`

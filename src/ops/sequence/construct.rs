@@ -3,12 +3,8 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const SEQUENCE_CONSTRUCT: Implementation = Implementation {
-    domain: "",
-    name: "SequenceConstruct",
-    versions: &[11],
-    make: Make::Run(|_| Ok(Box::new(SequenceConstruct))),
-};
+pub(super) const SEQUENCE_CONSTRUCT: Implementation =
+    Implementation::run("SequenceConstruct", &[11], |_| Ok(Box::new(SequenceConstruct)));
 
 /// `output_sequence = [inputs..]`
 #[derive(Debug)]

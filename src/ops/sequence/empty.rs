@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const SEQUENCE_EMPTY: Implementation =
-    Implementation { domain: "", name: "SequenceEmpty", versions: &[11], make: Make::Run(load) };
+pub(super) const SEQUENCE_EMPTY: Implementation = Implementation::run("SequenceEmpty", &[11], load);
 
 /// `output = []`, for tensors of an element type
 #[derive(Debug)]

@@ -4,12 +4,8 @@
 use super::position::position;
 use crate::ops::prelude::*;
 
-pub(super) const SEQUENCE_ERASE: Implementation = Implementation {
-    domain: "",
-    name: "SequenceErase",
-    versions: &[11],
-    make: Make::Run(|_| Ok(Box::new(SequenceErase))),
-};
+pub(super) const SEQUENCE_ERASE: Implementation =
+    Implementation::run("SequenceErase", &[11], |_| Ok(Box::new(SequenceErase)));
 
 /// `output_sequence = input_sequence[..position] + input_sequence[position + 1..]`: without `position` its last element
 /// goes

@@ -4,12 +4,8 @@
 use super::position::position;
 use crate::ops::prelude::*;
 
-pub(super) const SEQUENCE_INSERT: Implementation = Implementation {
-    domain: "",
-    name: "SequenceInsert",
-    versions: &[11],
-    make: Make::Run(|_| Ok(Box::new(SequenceInsert))),
-};
+pub(super) const SEQUENCE_INSERT: Implementation =
+    Implementation::run("SequenceInsert", &[11], |_| Ok(Box::new(SequenceInsert)));
 
 /// `output_sequence = input_sequence[..position] + [tensor] + input_sequence[position..]`: without `position` it is the
 /// last element

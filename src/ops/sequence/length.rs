@@ -3,12 +3,8 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const SEQUENCE_LENGTH: Implementation = Implementation {
-    domain: "",
-    name: "SequenceLength",
-    versions: &[11],
-    make: Make::Run(|_| Ok(Box::new(SequenceLength))),
-};
+pub(super) const SEQUENCE_LENGTH: Implementation =
+    Implementation::run("SequenceLength", &[11], |_| Ok(Box::new(SequenceLength)));
 
 /// `length` = the number of elements of `input_sequence`
 #[derive(Debug)]

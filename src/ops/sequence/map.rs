@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const SEQUENCE_MAP: Implementation =
-    Implementation { domain: "", name: "SequenceMap", versions: &[17], make: Make::Control(load) };
+pub(super) const SEQUENCE_MAP: Implementation = Implementation::control("SequenceMap", &[17], load);
 
 /// `out_sequence[i].. = body(input_sequence[i], additional_inputs..)`, where of a sequence in `additional_inputs` it is
 /// the element `i` too

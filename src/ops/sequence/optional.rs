@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const OPTIONAL: Implementation =
-    Implementation { domain: "", name: "Optional", versions: &[15, 28], make: Make::Run(load) };
+pub(super) const OPTIONAL: Implementation = Implementation::run("Optional", &[15, 28], load);
 
 /// `output = some(input)`, or without `input` none of type `element`
 #[derive(Debug)]

@@ -3,12 +3,8 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const OPTIONAL_GET_ELEMENT: Implementation = Implementation {
-    domain: "",
-    name: "OptionalGetElement",
-    versions: &[15, 18, 28],
-    make: Make::Run(|_| Ok(Box::new(OptionalGetElement))),
-};
+pub(super) const OPTIONAL_GET_ELEMENT: Implementation =
+    Implementation::run("OptionalGetElement", &[15, 18, 28], |_| Ok(Box::new(OptionalGetElement)));
 
 /// `output` = the value in `input`; from version 18 on `input` may be the value
 #[derive(Debug)]

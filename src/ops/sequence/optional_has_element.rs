@@ -3,12 +3,8 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const OPTIONAL_HAS_ELEMENT: Implementation = Implementation {
-    domain: "",
-    name: "OptionalHasElement",
-    versions: &[15, 18, 28],
-    make: Make::Run(|_| Ok(Box::new(OptionalHasElement))),
-};
+pub(super) const OPTIONAL_HAS_ELEMENT: Implementation =
+    Implementation::run("OptionalHasElement", &[15, 18, 28], |_| Ok(Box::new(OptionalHasElement)));
 
 /// `output` = whether `input` has a value; from version 18 on `input` may be the value, or be left out
 #[derive(Debug)]

@@ -3,8 +3,7 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const SPLIT_TO_SEQUENCE: Implementation =
-    Implementation { domain: "", name: "SplitToSequence", versions: &[11, 24], make: Make::Run(load) };
+pub(super) const SPLIT_TO_SEQUENCE: Implementation = Implementation::run("SplitToSequence", &[11, 24], load);
 
 /// `output_sequence[p][a.., i, b..] = input[a.., start of p + i, b..]`, where `a..` are the dimensions before `axis`
 ///

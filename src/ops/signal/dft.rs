@@ -5,8 +5,7 @@ use super::{beyond, check_length, frequencies, transformed};
 use crate::ops::prelude::*;
 use kernels::fourier::{self, Places, Sides};
 
-pub(super) const DFT: Implementation =
-    Implementation { domain: "", name: "DFT", versions: &[17, 20], make: Make::Run(load) };
+pub(super) const DFT: Implementation = Implementation::run("DFT", &[17, 20], load);
 
 /// `output[.., k, ..] = sum over j of input[.., j, ..] * e^(-2 pi i j k / n)`, and the inverse `1 / n` of the sums with the
 /// opposite angle. The input is cut, or filled up with zeros, to the length `n`.

@@ -5,8 +5,7 @@ use super::{beyond, frequencies};
 use crate::ops::prelude::*;
 use kernels::bands::{mel_edges, triangles};
 
-pub(super) const MEL_WEIGHT_MATRIX: Implementation =
-    Implementation { domain: "", name: "MelWeightMatrix", versions: &[17], make: Make::Run(load) };
+pub(super) const MEL_WEIGHT_MATRIX: Implementation = Implementation::run("MelWeightMatrix", &[17], load);
 
 /// `output[j, b]` is the weight of the frequency `j` in the band `b`, a triangle with the peak 1 between its edges.
 ///
@@ -23,24 +22,25 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     Ok(Box::new(MelWeightMatrix { dtype: node.output_type("output_datatype")? }))
 }
 
-/// What is known about the numbers of bands and of frequencies, and the sample rate.
-fn known(facts: &Inference<'_>) -> Result<([Dim; 2], Option<i64>)> {
+/// What is known about the numbers of frequencies and of bands, the length of a transform, and the sample rate.
+fn known(facts: &Inference<'_>) -> Result<([Dim; 2], [Option<i64>; 2])> {
     (0..5).try_for_each(|k| facts.single(k))?;
+    let number = |k: usize| facts.number(k).and_then(|number| number.number());
     for (k, least) in [0, 1, 1].into_iter().enumerate() {
-        if let Some(number) = facts.number(k).and_then(|number| number.number()).filter(|number| *number < least) {
+        if let Some(number) = number(k).filter(|number| *number < least) {
             let name = facts.input_name(k);
             let text = format!("{name} is {number}: it must be at least {least}");
             return Err(Error::input(text).parameter(name).value(number));
         }
     }
-    let rate = facts.number(2).and_then(|rate| rate.number());
-    Ok(([frequencies(&facts.size(1)), facts.size(0)], rate))
+    Ok(([frequencies(&facts.size(1)), facts.size(0)], [1, 2].map(number)))
 }
 
 impl Operator for MelWeightMatrix {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        let ([Dim::Fixed(rows), Dim::Fixed(bands)], Some(rate)) = call.by_rule(known)? else { return Err(beyond()) };
-        let len = call.by_rule(|facts| Ok(facts.number(1).and_then(|len| len.number())))?.ok_or_else(beyond)?;
+        let ([Dim::Fixed(rows), Dim::Fixed(bands)], [Some(len), Some(rate)]) = call.by_rule(known)? else {
+            return Err(beyond());
+        };
         let [low, high] = [hertz(call, 3)?, hertz(call, 4)?];
         let scale = (len as f64 + 1.0, rate as f64);
         // Either may be NaN.

@@ -5,8 +5,7 @@ use super::{beyond, check_length, frequencies, transformed};
 use crate::ops::prelude::*;
 use kernels::fourier::{self, Places, Sides};
 
-pub(super) const STFT: Implementation =
-    Implementation { domain: "", name: "STFT", versions: &[17], make: Make::Run(load) };
+pub(super) const STFT: Implementation = Implementation::run("STFT", &[17], load);
 
 /// `output[b, f, k] = sum over j of signal[b, f * frame_step + j] * window[j] * e^(-2 pi i j k / frame_length)`, for whole
 /// frames alone. With `onesided` only for the frequencies that don't follow from others.

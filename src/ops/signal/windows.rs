@@ -6,18 +6,13 @@ use super::beyond;
 use crate::ops::prelude::*;
 use kernels::tapers::taper;
 
-pub(super) const HANN_WINDOW: Implementation =
-    Implementation { domain: "", name: "HannWindow", versions: &[17], make: Make::Run(|node| load(node, HANN)) };
+pub(super) const HANN_WINDOW: Implementation = Implementation::run("HannWindow", &[17], |node| load(node, HANN));
 
 pub(super) const HAMMING_WINDOW: Implementation =
-    Implementation { domain: "", name: "HammingWindow", versions: &[17], make: Make::Run(|node| load(node, HAMMING)) };
+    Implementation::run("HammingWindow", &[17], |node| load(node, HAMMING));
 
-pub(super) const BLACKMAN_WINDOW: Implementation = Implementation {
-    domain: "",
-    name: "BlackmanWindow",
-    versions: &[17],
-    make: Make::Run(|node| load(node, BLACKMAN)),
-};
+pub(super) const BLACKMAN_WINDOW: Implementation =
+    Implementation::run("BlackmanWindow", &[17], |node| load(node, BLACKMAN));
 
 /// `0.5 - 0.5 cos`, as weights of the powers of `q`.
 const HANN: [f64; 3] = [0.0, 1.0, 0.0];

@@ -1,11 +1,12 @@
 //! StringConcat: the strings of two tensors, one after the other.
 //! <https://onnx.ai/onnx/operators/onnx__StringConcat.html>
 
-use super::{Passing, entry};
+use super::Passing;
 use crate::ops::prelude::*;
 use kernels::copy::Map;
 
-pub(super) const STRING_CONCAT: Implementation = entry("StringConcat", &[20], |_| Ok(Box::new(StringConcat)));
+pub(super) const STRING_CONCAT: Implementation =
+    Implementation::run("StringConcat", &[20], |_| Ok(Box::new(StringConcat)));
 
 /// `Z = X + Y`, where `X` and `Y` broadcast
 #[derive(Debug)]

@@ -17,10 +17,6 @@ pub(super) static ALL: &[Implementation] = &[
     tf_idf::TF_IDF_VECTORIZER,
 ];
 
-const fn entry(name: &'static str, versions: &'static [i64], load: Load) -> Implementation {
-    Implementation { domain: "", name, versions, make: Make::Run(load) }
-}
-
 /// A new string on its way to an output. Its memory counts.
 struct Passing {
     text: String,

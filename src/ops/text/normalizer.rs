@@ -1,11 +1,11 @@
 //! StringNormalizer: strings without stop words, in upper or lower case.
 //! <https://onnx.ai/onnx/operators/onnx__StringNormalizer.html>
 
-use super::{Passing, entry};
+use super::Passing;
 use crate::ops::prelude::*;
 use std::collections::HashSet;
 
-pub(super) const STRING_NORMALIZER: Implementation = entry("StringNormalizer", &[10], load);
+pub(super) const STRING_NORMALIZER: Implementation = Implementation::run("StringNormalizer", &[10], load);
 
 /// `Y` has the strings of `X` that are no stop words, in their order, in another case if asked for. If none is left, it has
 /// an empty string. Cases are those of Unicode: the text leaves `locale` to the environment, which would decide what a model

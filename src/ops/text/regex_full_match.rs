@@ -1,12 +1,11 @@
 //! RegexFullMatch: whether whole strings match a regular expression.
 //! <https://onnx.ai/onnx/operators/onnx__RegexFullMatch.html>
 
-use super::entry;
 use super::re2::{Fault, NESTING, no_class, translate};
 use crate::ops::prelude::*;
 use regex::bytes::{Regex, RegexBuilder};
 
-pub(super) const REGEX_FULL_MATCH: Implementation = entry("RegexFullMatch", &[20], load);
+pub(super) const REGEX_FULL_MATCH: Implementation = Implementation::run("RegexFullMatch", &[20], load);
 
 /// `Y = X matches pattern from its first to its last letter`, in the syntax of RE2
 #[derive(Debug)]

@@ -1,10 +1,9 @@
 //! StringSplit: the parts of strings between delimiters, and their numbers.
 //! <https://onnx.ai/onnx/operators/onnx__StringSplit.html>
 
-use super::entry;
 use crate::ops::prelude::*;
 
-pub(super) const STRING_SPLIT: Implementation = entry("StringSplit", &[20], |node| {
+pub(super) const STRING_SPLIT: Implementation = Implementation::run("StringSplit", &[20], |node| {
     let delimiter = node.optional("delimiter", Node::string)?.unwrap_or_default().to_string();
     let most = node.optional("maxsplit", Node::int)?.and_then(|most| usize::try_from(most).ok());
     Ok(Box::new(StringSplit { delimiter, most }))

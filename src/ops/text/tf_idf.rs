@@ -1,14 +1,13 @@
 //! TfIdfVectorizer: how often n-grams of a pool occur in sequences, maybe weighted.
 //! <https://onnx.ai/onnx/operators/onnx__TfIdfVectorizer.html>
 
-use super::entry;
 use crate::ops::prelude::*;
 use kernels::Lookout;
 use kernels::grams::Grams;
 use kernels::hashed::NumberMap;
 use std::collections::HashMap;
 
-pub(super) const TF_IDF_VECTORIZER: Implementation = entry("TfIdfVectorizer", &[9], load);
+pub(super) const TF_IDF_VECTORIZER: Implementation = Implementation::run("TfIdfVectorizer", &[9], load);
 
 /// `Y[n, t] = sum over the n-grams g with ngram_indexes[g] = t of weight[g] * count[g]`, added up in double precision and
 /// rounded once. The count is how often the n-gram is in row `n` with the same number of other tokens between its own, from 0

@@ -13,8 +13,7 @@ use caches::Cache;
 use kernels::attention::{self, Heads, Numbers, Sight, Sizes, Stage};
 use shapes::Shapes;
 
-pub(super) const ATTENTION: Implementation =
-    Implementation { domain: "", name: "Attention", versions: &[23, 24, 25], make: Make::Run(load) };
+pub(super) const ATTENTION: Implementation = Implementation::run("Attention", &[23, 24, 25], load);
 
 /// `Y = softmax(softcap * tanh(scale * Q K^T / softcap) + bias) V`, for each head
 ///

@@ -3,7 +3,7 @@
 use super::super::attributes::{len, numbers};
 use crate::ops::prelude::*;
 use kernels::trees::{Child, Forest, Node as Decision, Test, Vote};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The attributes of votes in the old form.
 #[derive(Debug, Clone, Copy)]
@@ -66,7 +66,7 @@ pub(super) fn old(node: &Node<'_>, votes: Votes) -> Result<Forest> {
             return Err(bad("nodes_nodeids", k, at(ids, k), "its tree has that node already"));
         }
     }
-    let mut children = std::collections::HashSet::new();
+    let mut children = HashSet::new();
     // Members came with version 5.
     let [branches @ .., _] = &MODES;
     for (k, mode) in modes.iter().enumerate().filter(|(_, mode)| *mode != "LEAF") {
@@ -87,7 +87,7 @@ pub(super) fn old(node: &Node<'_>, votes: Votes) -> Result<Forest> {
         let feature = place("nodes_featureids", k, at(features, k))?;
         forest.nodes.push(Decision { feature, test, value: at(&values, k), children, nan: at(nan, k) != 0 });
     }
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     for k in 0..modes.len() {
         let key = (at(trees, k), at(ids, k));
         if let Some(root) = places.get(&key).filter(|_| !children.contains(&key))
