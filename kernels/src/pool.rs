@@ -146,7 +146,7 @@ pub fn pool<P: Pool<T>, S: Stored<T> + Stored<T::Precise>, T: Number>(
             add_lines::<P, S, T>(pool, &mut values, seen, Lines { data, plane: start, lines }, &mut lookout)
         };
         let mut lines = SmallVec::<[usize; LINES]>::new();
-        run.lines(|line| {
+        run.lines(|line, _| {
             lines.push(start + line);
             if lines.len() == LINES {
                 add(&lines)?;

@@ -76,9 +76,10 @@ fn steps(distance: usize, size: usize) -> usize {
     if size == 1 { distance } else { distance.div_ceil(size) }
 }
 
-/// The taps of a window that are elements of the input, along an axis: the element at the first, and how many there are.
+/// The taps of a window that are elements of the input, along an axis: the first, the element there, and how many there are.
 #[derive(Debug, Clone, Copy, Default)]
 struct Side {
+    first: usize,
     element: usize,
     count: usize,
 }
@@ -86,7 +87,7 @@ struct Side {
 impl Side {
     fn of((axis, at): (&Axis, &usize)) -> Side {
         let taps = axis.taps(*at);
-        Side { element: axis.element(*at, taps.start), count: taps.len() }
+        Side { first: taps.start, element: axis.element(*at, taps.start), count: taps.len() }
     }
 }
 
@@ -104,13 +105,13 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Calls `line` with the number of the first element of each line of the plane that the windows see, in order. A line is
-    /// along the last axis.
+    /// Calls `line` with the number of the first element of each line of the plane that the windows see, in order, and with
+    /// the number of its tap. A line is along the last axis.
     #[inline]
-    pub fn lines(&self, mut line: impl FnMut(usize) -> Result<(), Stopped>) -> Result<(), Stopped> {
+    pub fn lines(&self, mut line: impl FnMut(usize, usize) -> Result<(), Stopped>) -> Result<(), Stopped> {
         if let ([axis], [at]) = (self.outer, self.at) {
-            let Side { element, count } = Side::of((axis, at));
-            return (0..count).try_for_each(|tap| line((element + tap * axis.dilation) * self.last.input));
+            let Side { first, element, count } = Side::of((axis, at));
+            return (0..count).try_for_each(|tap| line((element + tap * axis.dilation) * self.last.input, first + tap));
         }
         let sides: SmallVec<[Side; 3]> = self.outer.iter().zip(self.at).map(Side::of).collect();
         if sides.iter().any(|side| side.count == 0) {
@@ -121,7 +122,9 @@ impl Run<'_> {
             let place = |start, ((axis, side), tap): ((&Axis, &Side), &usize)| {
                 start * axis.input + side.element + tap * axis.dilation
             };
-            line(self.outer.iter().zip(&sides).zip(&taps).fold(0, place) * self.last.input)?;
+            let sides_and_taps = || self.outer.iter().zip(&sides).zip(&taps);
+            let number = sides_and_taps().fold(0, |all, ((axis, side), tap)| all * axis.kernel + side.first + tap);
+            line(sides_and_taps().fold(0, place) * self.last.input, number)?;
             let moved = taps.iter_mut().zip(&sides).rev().any(|(tap, side)| {
                 *tap = if *tap + 1 == side.count { 0 } else { *tap + 1 };
                 *tap > 0
@@ -130,6 +133,12 @@ impl Run<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// The number of its first position in the plane of the output.
+    pub fn number(&self) -> usize {
+        let line = self.outer.iter().zip(self.at).fold(0, |line, (axis, at)| line * axis.output + at);
+        line * self.last.output + self.along.start
     }
 
     /// How many lines the windows see, if they are `windows`, which have the same positions.
@@ -175,6 +184,11 @@ impl Windows {
     /// Positions of a plane of the output.
     pub fn output(&self) -> usize {
         volume(self.last.output, self.outer.iter().map(|axis| &axis.output))
+    }
+
+    /// Taps of a window.
+    pub fn kernel(&self) -> usize {
+        volume(self.last.kernel, self.outer.iter().map(|axis| &axis.kernel))
     }
 
     /// Maximum number of taps of a window that are elements of the input.

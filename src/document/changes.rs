@@ -177,7 +177,7 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
             Ok(())
         }
         ("LpPool" | "GlobalLpPool", 2) => match step.float("p")? {
-            Some(p) if p.fract() != 0.0 || p.abs() >= 2f32.powi(63) => {
+            Some(p) if p.fract() != 0.0 || p.abs() >= i64::MAX as f32 => {
                 Err(format!("its p is {p}, and that of {LATER} is whole"))
             }
             Some(p) => {

@@ -14,6 +14,9 @@ use kernels::volume;
 use kernels::windows::Axis;
 use smallvec::SmallVec;
 
+/// Filters of a channel that take less without a product of matrices, at most.
+const FEW: usize = 4;
+
 /// Evaluates an expression with `$type` as int8 or uint8.
 macro_rules! with_small {
     ($dtype:expr, $type:ident => $body:expr) => {
@@ -151,7 +154,7 @@ impl Convolution {
 
     /// The operands, where images and filters are int8 or uint8, less their zero points: one of all images, and one of each
     /// filter or of all. Constant filters are packed once.
-    pub(super) fn small<'a>(
+    fn small<'a>(
         &'a self,
         call: &Call<'_>,
         weights: &'a Weights,
@@ -184,6 +187,59 @@ impl Convolution {
         Ok((a, Right::Windows(b)))
     }
 
+    /// The sums of images and filters as in [`Convolution::small`], and what steps make of them.
+    pub(super) fn sums<S: Multiply<Sum = u32>>(
+        &self,
+        call: &Call<'_>,
+        weights: &Weights,
+        operands: [&Tensor; 2],
+        zeros: [Option<&Tensor>; 2],
+        epilogue: &[&dyn Step<u32>],
+    ) -> Result<Values> {
+        let mut output = call.output::<S>(&self.output)?;
+        if self.channels == 1 && self.m <= FEW {
+            self.of_channels(call, operands, zeros, epilogue, output.elements_mut::<S>()?)?;
+            return Ok(output.finish().into());
+        }
+        let by_filter = self.by_filter();
+        let (a, b) = self.small(call, weights, &by_filter, operands, zeros)?;
+        let product = Product::<S> { m: self.m, k: self.k, n: self.n, a, b, batch: &self.batch, epilogue };
+        multiply(call, product, output.elements_mut()?)?;
+        Ok(output.finish().into())
+    }
+
+    /// The sums of few filters of each channel.
+    fn of_channels<S: Multiply<Sum = u32>>(
+        &self,
+        call: &Call<'_>,
+        [x, w]: [&Tensor; 2],
+        [x_zero, w_zero]: [Option<&Tensor>; 2],
+        epilogue: &[&dyn Step<u32>],
+        out: &mut [S],
+    ) -> Result<()> {
+        let flip = |tensor: &Tensor| if tensor.dtype() == DType::Int8 { 0x80 } else { 0 };
+        let (mut room, mut lookout) = (call.scratch::<i32>(w.len())?, call.lookout());
+        let zeros = w_zero.map_or(&[][..], Tensor::bytes);
+        with_small!(w.dtype(), T => {
+            let taps = w.as_slice::<T>()?.chunks(self.k.max(1));
+            let zero_of = |filter: usize| zeros.get(filter).or(zeros.first()).map_or(0, |zero| i32::from(*zero as T));
+            for (filter, (taps, to)) in taps.zip(room.elements_mut::<i32>().chunks_mut(self.k.max(1))).enumerate() {
+                lookout.after(size_of_val(to))?;
+                let zero = zero_of(filter);
+                to.iter_mut().zip(taps).for_each(|(to, tap)| *to = i32::from(*tap) - zero);
+            }
+        });
+        call.charge(
+            volume(w.len(), self.output.iter().take(1).chain(self.output.get(2..).into_iter().flatten())) as u64
+        )?;
+        let windows = kernels::windows::Windows::new(self.axes.iter().copied());
+        let zero = x_zero.and_then(|zero| zero.bytes().first().copied()).unwrap_or(0) ^ flip(x);
+        let (planes, weights) = (x.bytes(), room.elements());
+        let channels =
+            gemm::Channels { planes, flip: flip(x), zero, weights, windows: &windows, m: self.m, batch: &self.batch };
+        Ok(channels.run(epilogue, out, call.resources())?)
+    }
+
     /// The convolution of images and filters as in [`Convolution::small`], quantized again:
     /// `round((sum + bias) * factor) + zero_point`. There is a bias and a factor for each filter, or one for all.
     pub(super) fn requantized<S: Multiply<Sum = u32> + Quantized>(
@@ -195,17 +251,13 @@ impl Convolution {
         (bias, factors, zero_point): (Option<&[i32]>, &[f32], &[S]),
     ) -> Result<Values> {
         let by_filter = self.by_filter();
-        let (a, b) = self.small(call, weights, &by_filter, operands, zeros.map(Some))?;
         let bias = bias.map(|bias| self.bias::<i32>(bias, &by_filter));
         let factors = Broadcast { elements: factors, strides: self.strides(factors.len(), &by_filter) };
         let one = Broadcast { elements: &[1.0], strides: Strides::ONE };
         let zero_point = Broadcast { elements: zero_point, strides: Strides::ONE };
         let last = Requantized { scales: [factors, one], zero_point };
         let steps: SmallVec<[&dyn Step<u32>; 2]> = bias.iter().map(|bias| bias as _).chain([&last as _]).collect();
-        let mut output = call.output::<S>(&self.output)?;
-        let product = Product::<S> { m: self.m, k: self.k, n: self.n, a, b, batch: &self.batch, epilogue: &steps };
-        multiply(call, product, output.elements_mut()?)?;
-        Ok(output.finish().into())
+        self.sums::<S>(call, weights, operands, zeros.map(Some), &steps)
     }
 
     /// Of so many numbers: one for each filter, or one for all.

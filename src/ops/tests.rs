@@ -694,6 +694,7 @@ fn pools() -> Vec<Case> {
         cases.push(pool("many lines", &[1, 1, 1 << 12, 4], &[1 << 10, 1]));
         cases.push(case_of("halves", name, 28, outputs, [kernel(&[2])], [of(&[1, 1, 2 * N], bf16::ONE)]));
     }
+    cases.push(case("values alone", "MaxPool", 28, [kernel(&[2, 2])], [of(&[2, 2, N / 256, 64], 1f32)]));
     for name in ["GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"] {
         cases.push(case("one huge image", name, 28, [], [of(&[1, 1, 2 * N + 99], 1f32)]));
         cases.push(case("tiny images", name, 28, [], [of(&[N / 4, 1, 8], 1f32)]));
@@ -800,6 +801,14 @@ fn convolutions() -> Vec<Case> {
         case("each channel alone", "Conv", 22, [int("group", 32)], [image(32, 128), filters(32, 1, 3)]),
         case("one huge window", "Conv", 22, [], [of(&[1, 1, N], 1f32), of(&[1, 1, N - 1], 1f32)]),
         case("images", "ConvInteger", 10, [], [of(&[1, 64, 64, 64], 1u8), of(&[32, 64, 3, 3], 1i8)]),
+        case(
+            "each channel alone",
+            "ConvInteger",
+            10,
+            [int("group", 32)],
+            [of(&[1, 32, 128, 128], 1u8), of(&[32, 1, 3, 3], 1i8)],
+        ),
+        case("one huge window", "ConvInteger", 10, [], [of(&[1, 1, 4 * N], 1u8), of(&[1, 1, 4 * N - 1], 1i8)]),
         case(
             "images",
             "QLinearConv",

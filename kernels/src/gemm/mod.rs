@@ -54,6 +54,7 @@
 mod alone;
 mod block;
 pub mod blocks;
+mod channels;
 mod dequantized;
 mod direct;
 mod epilogue;
@@ -75,6 +76,7 @@ mod vectors;
 mod windows;
 
 pub use alone::Alone;
+pub use channels::Channels;
 pub use dequantized::{Bits, Blocked, Dequantized, Integers};
 pub use epilogue::{Scaled, Step};
 pub use number::{Number, Operand};

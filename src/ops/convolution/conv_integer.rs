@@ -30,14 +30,8 @@ impl ConvInteger {
 impl Operator for ConvInteger {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let convolution = self.filters.of_call(call, |facts| self.check(facts))?;
-        let by_filter = convolution.by_filter();
         let zeros = [call.optional_tensor(2)?, call.optional_tensor(3)?];
-        let (a, b) = convolution.small(call, &self.weights, &by_filter, [call.tensor(0)?, call.tensor(1)?], zeros)?;
-        let Convolution { m, k, n, batch, output, .. } = &convolution;
-        let mut output = call.output::<i32>(output)?;
-        let product = Product::<i32> { m: *m, k: *k, n: *n, a, b, batch, epilogue: &[] };
-        multiply(call, product, output.elements_mut()?)?;
-        Ok(output.finish().into())
+        convolution.sums::<i32>(call, &self.weights, [call.tensor(0)?, call.tensor(1)?], zeros, &[])
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
