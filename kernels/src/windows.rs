@@ -123,7 +123,10 @@ impl Run<'_> {
                 start * axis.input + side.element + tap * axis.dilation
             };
             let sides_and_taps = || self.outer.iter().zip(&sides).zip(&taps);
-            let number = sides_and_taps().fold(0, |all, ((axis, side), tap)| all * axis.kernel + side.first + tap);
+            let number = |all: usize, ((axis, side), tap): ((&Axis, &Side), &usize)| {
+                all.wrapping_mul(axis.kernel).wrapping_add(side.first + tap)
+            };
+            let number = sides_and_taps().fold(0, number);
             line(sides_and_taps().fold(0, place) * self.last.input, number)?;
             let moved = taps.iter_mut().zip(&sides).rev().any(|(tap, side)| {
                 *tap = if *tap + 1 == side.count { 0 } else { *tap + 1 };
