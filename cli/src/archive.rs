@@ -114,7 +114,7 @@ fn explained(error: &io::Error, format: Option<Format>) -> io::Error {
         Some(Format::Gzip | Format::Xz) if no_header => "what is compressed is not a .tar file".to_string(),
         _ if no_header => "the archive is damaged: the header of a file in it can't be read".to_string(),
         _ if cut => CUT.to_string(),
-        _ => print::path(&text),
+        _ => print::text(&text),
     })
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn open_zip<R: Read + Seek>(mut zip: R) -> io::Result<ZipArchive<R>> 
         return Err(io::Error::other(CUT));
     }
     zip.rewind()?;
-    ZipArchive::new(zip).map_err(|error| io::Error::other(print::path(&error.to_string())))
+    ZipArchive::new(zip).map_err(|error| io::Error::other(print::text(&error.to_string())))
 }
 
 fn read_tar(tar: impl Read, limit: u64) -> io::Result<Vec<Case>> {

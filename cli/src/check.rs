@@ -128,10 +128,12 @@ impl Checked {
     fn print(&self, name: &str, all: bool) -> io::Result<()> {
         let (mut out, name) = (Stdout, print::path(name));
         let nodes = self.found.as_ref().map_or(0, |found| found.graph.nodes.len());
-        let (findings, count) = (self.findings(), self.count());
-        match count {
-            0 => writeln!(out, "{name}: no findings in {}", counted(nodes, "node"))?,
-            count => writeln!(out, "{name}: {}", counted(count, "finding"))?,
+        let (findings, count, unread) = (self.findings(), self.count(), self.unread().len());
+        match (count, unread) {
+            (0, 0) => writeln!(out, "{name}: no findings in {}", counted(nodes, "node"))?,
+            // Not a word of findings: what can't be read may hold some.
+            (0, unread) => writeln!(out, "{name}: not fully checked: {} can't be read", counted(unread, "part"))?,
+            (count, _) => writeln!(out, "{name}: {}", counted(count, "finding"))?,
         }
         let most = if all { usize::MAX } else { report::MAX_FAULTS };
         report::list(&findings, count, most).iter().try_for_each(|line| writeln!(out, "  {line}"))?;

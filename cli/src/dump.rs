@@ -189,7 +189,7 @@ mod tests {
         let [x, bf] = [Value::from(Tensor::scalar(1f32)), Tensor::scalar(onnxref::half::bf16::ONE).into()];
         dump.add(node, &Trips::default(), &[("a/b", &x), ("a b", &bf)]).unwrap();
         assert_eq!(dump.end(None).unwrap(), 2);
-        let recorded = Recorded::open(folder.path()).unwrap();
+        let recorded = Recorded::open(folder.path(), &onnxref::Limits::default()).unwrap();
         let [slash, blank, other] = ["a/b", "a b", "c"].map(|name| recorded.get(&ValuePath::outermost(name), None));
         assert_eq!((slash, blank, other, recorded.len()), (Some(Ok(x)), Some(Ok(bf)), None, 2));
         assert!(Dump::new(folder.path(), &cancel).is_err());

@@ -49,7 +49,8 @@ pub(crate) fn expected<'a>(texts: &[String], model: &'a Model) -> Result<Expecte
         let wrong = |why: String| Failure::usage(format!("--expect {}: {why}", print::path(text)));
         let other = |name: &str| {
             let names: Vec<String> = model.outputs().map(|info| quote(&info.name)).collect();
-            wrong(format!("the model has no output {}: its outputs are {}", quote(name), names.join(", ")))
+            let names = print::listed(&names, ", ");
+            wrong(format!("the model has no output {}: its outputs are {names}", quote(name)))
         };
         let path = Path::new(text);
         if path.is_dir() {
@@ -60,7 +61,7 @@ pub(crate) fn expected<'a>(texts: &[String], model: &'a Model) -> Result<Expecte
             }
         } else if path.is_file() && path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npz")) {
             let bytes = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
-            for (name, tensor) in npz::read(&bytes).map_err(wrong)? {
+            for (name, tensor) in npz::read(&bytes, model.limits()).map_err(wrong)? {
                 let info = model.outputs().find(|info| info.name == name).ok_or_else(|| other(&name))?;
                 all.push((&info.name, tensor.into()));
             }

@@ -2,6 +2,7 @@
 
 use crate::bounded::{self, OUTPUT_BYTES};
 use onnxref::{Error, Kind, Remedy};
+use onnxref_view::grouped;
 use std::io;
 
 /// A comparison failed.
@@ -79,6 +80,11 @@ impl Failure {
 /// An error's text, with the flag that resolves it.
 pub(crate) fn explain(error: &Error) -> String {
     format!("{error:#}{}", flag(error))
+}
+
+/// The text of what takes too many bytes, with the flag that allows it.
+pub(crate) fn exceeded(what: &str, bytes: u64, name: &str, limit: u64) -> String {
+    format!("{what} {} bytes: the limit is {} (--limit {name}=N raises it)", grouped(bytes), grouped(limit))
 }
 
 /// The flag that resolves an error: ` (--hard-links accepts it)`, or nothing.

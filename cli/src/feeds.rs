@@ -30,7 +30,8 @@ pub(crate) struct Feeding {
 
     /// Feed input_0.pb, input_1.pb, .. of a folder such as test_data_set_0, or a .npz file by name
     ///
-    /// Files of a folder match the model's inputs by position, including those with an initializer.
+    /// Files of a folder match the model's inputs by position, including those with an initializer. An array of a .npz file
+    /// takes at most --limit tensor_bytes, all together take at most --limit run_bytes.
     #[arg(long, value_name = "DIR|FILE")]
     inputs: Option<PathBuf>,
 
@@ -97,7 +98,7 @@ impl Feeding {
         }
         found.faults.extend(missing);
         if !found.faults.is_empty() {
-            return Err(Failure::usage(found.faults.join("; ")));
+            return Err(Failure::usage(print::listed(&found.faults, "; ")));
         }
         if let Some(why) = self.pictures.unused() {
             return Err(Failure::usage(why));
@@ -116,7 +117,7 @@ impl Feeding {
         let mut found = Found::new(model);
         found.named(&Feeding { input: input.to_vec(), ..Feeding::default() });
         if !found.faults.is_empty() {
-            return Err(Failure::usage(found.faults.join("; ")));
+            return Err(Failure::usage(print::listed(&found.faults, "; ")));
         }
         Ok(found.values.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
     }
@@ -208,7 +209,8 @@ impl<'a> Found<'a> {
 
     fn read(&mut self, feeding: &Feeding, info: &'a ValueInfo, text: &str) {
         let (value_type, shape) = (info.value_type.as_ref(), info.shape.as_deref());
-        self.cast(feeding, info, value(text, Wanted { value_type, shape, pictures: Some(&feeding.pictures) }));
+        let pictures = Some((&feeding.pictures, self.model.limits()));
+        self.cast(feeding, info, value(text, Wanted { value_type, shape, pictures }));
     }
 
     /// What `-i` gives.
@@ -225,7 +227,8 @@ impl<'a> Found<'a> {
     /// The files of a folder by position, or an archive's by name.
     fn files(&mut self, feeding: &Feeding, path: &Path) -> Result<(), String> {
         if path.is_file() {
-            for (name, tensor) in npz::read(&std::fs::read(path).map_err(|e| e.to_string())?)? {
+            let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
+            for (name, tensor) in npz::read(&bytes, self.model.limits())? {
                 match self.model.inputs().find(|info| info.name == name) {
                     Some(info) => self.cast(feeding, info, Ok(tensor.into())),
                     None => self.faults.push(unknown(self.model, &name)),
@@ -319,7 +322,7 @@ impl<'a> Sizes<'a> {
                     open(model).into_iter().map(|(symbol, place)| print::path(&symbol.unwrap_or(place))).collect();
                 let mut seen = HashSet::new();
                 known.retain(|name| seen.insert(name.clone()));
-                let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
+                let known = if known.is_empty() { "none".to_string() } else { print::listed(&known, ", ") };
                 return Err(wrong(format!("no input has this dimension; open dimensions: {known}")));
             }
             if given.iter().any(|(known, _)| *known == name) {
@@ -392,7 +395,8 @@ fn range<'t>(text: &'t str, model: &Model) -> Result<(&'t str, Range), Failure> 
     let bounds = Range::parse(bounds).ok_or_else(|| wrong("expected LO..HI, such as 0..30521"))?;
     if !name.is_empty() && !model.inputs().any(|info| info.name == name) {
         let names: Vec<String> = model.inputs().map(|info| quote(&info.name)).collect();
-        return Err(wrong(&format!("the model has no input {}; its inputs: {}", quote(name), names.join(", "))));
+        let names = print::listed(&names, ", ");
+        return Err(wrong(&format!("the model has no input {}; its inputs: {names}", quote(name))));
     }
     Ok((name, bounds))
 }

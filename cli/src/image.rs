@@ -1,10 +1,11 @@
 //! Pictures as tensors.
 
+use crate::failure::exceeded;
 use crate::resize;
 use clap::{Args, ValueEnum};
 use kernels::Lookout;
 use kernels::pictures::{self, Fault, Picture, Pixel};
-use onnxref::{DType, Dim, Tensor, ValueType};
+use onnxref::{DType, Dim, Limits, Tensor, ValueType};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Maximum number of pixels of a resized picture, and of what comes in between.
@@ -115,10 +116,11 @@ pub(crate) fn opens(bytes: &[u8]) -> bool {
     pictures::open(bytes, &mut Lookout::new(None)).is_ok()
 }
 
-/// The tensor of a picture, for an input of this type and shape.
+/// The tensor of a picture, for an input of this type and shape. It takes at most as many bytes as a tensor of a run may
+/// have, and its pixels as many as a run may hold.
 pub(crate) fn read(
     bytes: &[u8],
-    pictures: &Pictures,
+    (pictures, limits): (&Pictures, &Limits),
     value_type: Option<&ValueType>,
     shape: Option<&[Dim]>,
 ) -> Result<Tensor, String> {
@@ -173,13 +175,24 @@ pub(crate) fn read(
             found.0, found.1
         ));
     }
-    let pixels_of = |picture| decoded(picture).map(|pixels| resize::by_triangle(pixels, found, (width, height)));
+    let len = width.saturating_mul(height).saturating_mul(channels);
+    let need = (len as u64).saturating_mul(dtype.size() as u64);
+    if need > limits.tensor_bytes {
+        return Err(exceeded(&format!("as {dtype} it takes"), need, "tensor_bytes", limits.tensor_bytes));
+    }
+    let most = usize::try_from(limits.run_bytes).unwrap_or(usize::MAX).min(MAX_BYTES);
+    let pixels_of = |picture| {
+        let pixels = decoded(picture, most)?;
+        resize::by_triangle(pixels, found, (width, height)).map_err(why)
+    };
     let colors = pixels_of(picture)?;
     let pixels = match channels {
         1 => gray(&colors)?,
         4 => {
-            let opacity = opacity(bytes)?.map_or_else(|| Ok(vec![[u8::MAX; 3]; colors.len()]), pixels_of)?;
-            colors.iter().zip(opacity).flat_map(|(&[r, g, b], [opacity, ..])| [r, g, b, opacity]).collect()
+            let opaque = || list(colors.len(), (0..colors.len()).map(|_| [u8::MAX; 3]));
+            let opacity = opacity(bytes)?.map_or_else(opaque, pixels_of)?;
+            let pixels = colors.iter().zip(opacity);
+            list(len, pixels.flat_map(|(&[r, g, b], [opacity, ..])| [r, g, b, opacity]))?
         }
         _ => colors.into_flattened(),
     };
@@ -190,7 +203,7 @@ pub(crate) fn read(
         (Layout::Nchw, _) => vec![1, channels, height, width],
         (Layout::Nhwc, _) => vec![1, height, width, channels],
     };
-    let pixels = if order == Layout::Nchw { planes(&pixels, channels) } else { pixels };
+    let pixels = if order == Layout::Nchw { planes(&pixels, channels)? } else { pixels };
     let channel = |k: usize| if order == Layout::Nchw { k / (width * height).max(1) } else { k % channels };
     let norm = |k: usize, pixel: u8| {
         let of = |list: &[f32], otherwise: f32| match list {
@@ -205,37 +218,36 @@ pub(crate) fn read(
             return Err(format!("{flag} has {} values, but the picture has {channels} channels", list.len()));
         }
     }
-    let floats = || pixels.iter().enumerate().map(|(k, pixel)| norm(k, *pixel)).collect::<Vec<f32>>();
+    let floats = || pixels.iter().enumerate().map(|(k, pixel)| norm(k, *pixel));
     let tensor = match dtype {
-        DType::Float => Tensor::from_elements(&sizes, floats()),
-        DType::Double => Tensor::from_elements(&sizes, floats().into_iter().map(f64::from).collect()),
-        DType::Float16 => {
-            Tensor::from_elements(&sizes, floats().into_iter().map(onnxref::half::f16::from_f32).collect())
-        }
+        DType::Float => Tensor::from_elements(&sizes, list(len, floats())?),
+        DType::Double => Tensor::from_elements(&sizes, list(len, floats().map(f64::from))?),
+        DType::Float16 => Tensor::from_elements(&sizes, list(len, floats().map(onnxref::half::f16::from_f32))?),
         DType::Uint8 => Tensor::from_elements(&sizes, pixels),
-        DType::Int32 => Tensor::from_elements(&sizes, pixels.into_iter().map(i32::from).collect()),
-        DType::Int64 => Tensor::from_elements(&sizes, pixels.into_iter().map(i64::from).collect()),
+        DType::Int32 => Tensor::from_elements(&sizes, list(len, pixels.into_iter().map(i32::from))?),
+        DType::Int64 => Tensor::from_elements(&sizes, list(len, pixels.into_iter().map(i64::from))?),
         other => return Err(format!("a picture can't become {other}: float32, float64, float16, uint8, int32, int64")),
     };
     tensor.map_err(|e| format!("{e:#}"))
 }
 
-/// The pixels row by row.
-fn decoded(picture: Picture<'_>) -> Result<Vec<Pixel>, String> {
+/// The pixels row by row. With the decoder they take at most so many bytes.
+fn decoded(picture: Picture<'_>, most: usize) -> Result<Vec<Pixel>, String> {
     let (len, memory) = (picture.width.saturating_mul(picture.height), picture.memory);
-    if len.saturating_mul(size_of::<Pixel>()).saturating_add(memory) > MAX_BYTES {
+    if len.saturating_mul(size_of::<Pixel>()).saturating_add(memory) > most {
+        let flag = if most < MAX_BYTES { " (--limit run_bytes=N raises it)" } else { "" };
         return Err(format!(
-            "decoding the picture of {}x{} takes more than {MAX_BYTES} bytes",
+            "decoding the picture of {}x{} takes more than {most} bytes{flag}",
             picture.width, picture.height
         ));
     }
-    let mut pixels = vec![Pixel::default(); len];
+    let mut pixels = list(len, (0..len).map(|_| Pixel::default()))?;
     picture.decode(&mut pixels, &mut Lookout::new(None)).map_err(why)?;
     Ok(pixels)
 }
 
 fn gray(colors: &[Pixel]) -> Result<Vec<u8>, String> {
-    let mut gray = vec![0; colors.len()];
+    let mut gray = list(colors.len(), colors.iter().map(|_| 0))?;
     pictures::luma(colors, &mut gray, &mut Lookout::new(None)).map_err(why)?;
     Ok(gray)
 }
@@ -257,6 +269,21 @@ fn why(fault: Fault) -> String {
 }
 
 /// From the channels of each pixel to the pixels of each channel.
-fn planes(pixels: &[u8], channels: usize) -> Vec<u8> {
-    (0..channels).flat_map(|channel| pixels.iter().skip(channel).step_by(channels).copied()).collect()
+fn planes(pixels: &[u8], channels: usize) -> Result<Vec<u8>, String> {
+    let planes = (0..channels).flat_map(|channel| pixels.iter().skip(channel).step_by(channels).copied());
+    list(pixels.len(), planes)
+}
+
+/// A list of `len` entries of a picture.
+fn list<T>(len: usize, entries: impl Iterator<Item = T>) -> Result<Vec<T>, String> {
+    let mut list = room(len).map_err(why)?;
+    list.extend(entries);
+    Ok(list)
+}
+
+/// An empty list with room for `len` entries of a picture.
+pub(crate) fn room<T>(len: usize) -> Result<Vec<T>, Fault> {
+    let mut room = Vec::new();
+    room.try_reserve_exact(len).map_err(|_| Fault::NoMemory(len.saturating_mul(size_of::<T>())))?;
+    Ok(room)
 }

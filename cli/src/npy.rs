@@ -2,7 +2,7 @@
 
 use crate::bounded::{self, Unwritten};
 use onnxref::{Cancel, Tensor, quote};
-pub(crate) use onnxref_view::npy::{MAGIC, read};
+pub(crate) use onnxref_view::npy::{Array, MAGIC, MAX_START, read};
 use onnxref_view::npy::{start, type_string};
 use std::io::{self, Write};
 use std::iter;
@@ -98,6 +98,10 @@ mod tests {
     const ALLOWED: &str =
         "allowed bool, int8 to int64, uint8 to uint64, float16 to float64, complex64, complex128, str";
 
+    fn read(file: &[u8]) -> Result<Tensor, String> {
+        super::read(file.to_vec())
+    }
+
     fn write(tensor: &Tensor) -> Result<Vec<u8>, String> {
         let mut file = Vec::new();
         match Outgoing::new(tensor, &Cancel::new()) {
@@ -162,6 +166,15 @@ mod tests {
         assert_eq!(shown(&array(">U2", "False", "(1,)", &[0, 0, 0, 65, 0, 0, 0, 0])), r#"string[1] ["A"]"#);
         let columns = [0, 3, 1, 4, 2, 5];
         assert_eq!(shown(&array("|u1", "True", "(2, 3)", &columns)), "uint8[2, 3] [[0, 1, 2], [3, 4, 5]]");
+        let order: Vec<u8> = (0..24).map(|at| at % 2 * 12 + at / 2 % 3 * 4 + at / 6).collect();
+        let rows = Tensor::new(DType::Uint8, &[2, 1, 3, 4], (0..24).collect::<Vec<u8>>()).unwrap();
+        assert_eq!(read(&array("|u1", "True", "(2, 1, 3, 4)", &order)).unwrap(), rows);
+        let big: Vec<u8> = order.iter().flat_map(|byte| [0, *byte]).collect();
+        let words: Vec<i16> = (0..24).collect();
+        let rows = Tensor::from_elements(&[2, 1, 3, 4], words).unwrap();
+        assert_eq!(read(&array(">i2", "True", "(2, 1, 3, 4)", &big)).unwrap(), rows);
+        let letters = b"a\0\0\0b\0\0\0c\0\0\0d\0\0\0";
+        assert_eq!(shown(&array("<U1", "True", "(2, 2)", letters)), r#"string[2, 2] [["a", "c"], ["b", "d"]]"#);
         for version in [1, 2, 3] {
             let header = "{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }";
             assert_eq!(shown(&file(version, header, &[7])), "uint8[1] [7]");
@@ -273,6 +286,17 @@ mod tests {
         assert!(shown(&array(&most, "False", "(1,)", &[])).contains(&most));
     }
 
+    /// As in every tensor, whatever the order of the dimensions.
+    #[test]
+    fn no_elements_take_nothing() {
+        for shape in [[0, usize::MAX / 2, usize::MAX / 2], [usize::MAX / 2, usize::MAX / 2, 0]] {
+            for (kind, order) in [("<f4", "False"), (">f4", "True"), ("<U3", "True")] {
+                let [a, b, c] = shape;
+                assert_eq!(read(&array(kind, order, &format!("({a}, {b}, {c})"), &[])).unwrap().shape(), shape);
+            }
+        }
+    }
+
     #[test]
     fn bad_files() {
         let good = array("<f4", "False", "(2,)", &[0; 8]);
@@ -313,6 +337,21 @@ mod tests {
                 &format!("its elements are '<U0', which is not a tensor element type: {ALLOWED}"),
             ),
             (array("<f8", "False", "(9223372036854775807, 2)", &[]), TOO_LARGE),
+            (
+                array("<f4", "True", &format!("(0, {})", usize::MAX), &[]),
+                &format!(
+                    "a tensor of float32 of shape [0, {}] has a dimension that is too large: allowed 0..={}",
+                    usize::MAX,
+                    isize::MAX
+                ),
+            ),
+            (
+                array("<f4", "False", &format!("({})", "1, ".repeat(3000)), &[]),
+                &format!(
+                    "it is cut short: it ends after 9066 of 9070 bytes ('<f4' of shape [{}… 3000 dimensions])",
+                    "1, ".repeat(16)
+                ),
+            ),
             (file(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", &[0; 4]), STRUCTURED),
             (file(2, &" ".repeat(10_001), &[]), "its header has 10001 bytes: allowed 10000"),
             (file(1, &"(".repeat(9000), &[]), "its header can't be read from byte 0 on"),

@@ -24,8 +24,9 @@ pub(crate) struct Loading {
 
     /// Lower all limits, for models of strangers
     ///
-    /// A load takes at most about 1 GiB of memory; a run 1 GiB, and minutes of work. `--limit` changes single limits;
-    /// `--timeout` bounds the time of a run. SECURITY.md lists the values.
+    /// A load takes at most about 1 GiB of memory; a run 1 GiB, and minutes of work; the arrays of a .npz file 1 GiB, and a
+    /// picture. `--limit` changes single limits; `--timeout` bounds the time of a run, not of reading what is fed.
+    /// SECURITY.md lists the values.
     #[arg(long)]
     untrusted: bool,
 

@@ -76,7 +76,11 @@ impl<'a> OutputFile<'a> {
     fn parse(text: &'a str, model: &'a Model) -> Result<OutputFile<'a>, Failure> {
         let wrong = |why: &str| {
             let names: Vec<String> = model.outputs().map(|info| quote(&info.name)).collect();
-            Failure::usage(format!("-o {}: {why}; the model's outputs: {}", print::path(text), names.join(", ")))
+            Failure::usage(format!(
+                "-o {}: {why}; the model's outputs: {}",
+                print::path(text),
+                print::listed(&names, ", ")
+            ))
         };
         let (name, path) = match split(text, model.outputs()) {
             Named::Declared(info, path) => (Some(info.name.as_str()), path),

@@ -6,7 +6,7 @@ use crate::system;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use onnxref::{Cancel, Value, quote};
-use onnxref_view::{plain, type_name};
+use onnxref_view::{grouped, plain, type_name};
 use std::cell::RefCell;
 use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -181,6 +181,23 @@ pub(crate) fn path(text: &str) -> String {
         quoted.get(1..quoted.len() - 1).unwrap_or("").to_string()
     };
     text.chars().map(escape).collect()
+}
+
+/// A text that may quote any part of a file, cut, and escaped as by [`path`].
+pub(crate) fn text(text: &str) -> String {
+    const MAX_TEXT: usize = 1000;
+    let cut = path(&text.chars().take(MAX_TEXT).collect::<String>());
+    if text.chars().nth(MAX_TEXT).is_some() { cut + "…" } else { cut }
+}
+
+/// Texts in one line, such as all names of a model: the first ones, and how many more there are.
+pub(crate) fn listed(texts: &[String], between: &str) -> String {
+    const MAX_TEXTS: usize = 20;
+    let mut shown = texts.get(..MAX_TEXTS).unwrap_or(texts).join(between);
+    if texts.len() > MAX_TEXTS {
+        shown += &format!("{between}and {} more", grouped((texts.len() - MAX_TEXTS) as u64));
+    }
+    shown
 }
 
 /// Whether notes and progress are left out.

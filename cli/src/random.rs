@@ -1,8 +1,9 @@
 //! Random values, the same for a seed on every machine.
 
+use crate::failure::exceeded;
 use onnxref::half::{bf16, f16};
 use onnxref::{DType, Error, Kind, Limits, Scalar, Tensor};
-use onnxref_view::{bounds_of, dtype_name, grouped};
+use onnxref_view::{bounds_of, dtype_name};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
@@ -67,16 +68,12 @@ impl Random {
     fn charge(&mut self, dtype: DType, len: usize) -> Result<(), String> {
         let text = if dtype == DType::String { WORD } else { 0 };
         let bytes = (len as u64).saturating_mul((dtype.size() + text) as u64);
-        let exceeded = |what: &str, bytes: u64, name: &str, limit: u64| {
-            let bytes = grouped(bytes);
-            Err(format!("{what} {bytes} bytes: the limit is {} (--limit {name}=N raises it)", grouped(limit)))
-        };
         if bytes > self.limits.tensor_bytes {
-            return exceeded("random values take", bytes, "tensor_bytes", self.limits.tensor_bytes);
+            return Err(exceeded("random values take", bytes, "tensor_bytes", self.limits.tensor_bytes));
         }
         self.made = self.made.saturating_add(bytes);
         if self.made > self.limits.run_bytes {
-            return exceeded("all random values take", self.made, "run_bytes", self.limits.run_bytes);
+            return Err(exceeded("all random values take", self.made, "run_bytes", self.limits.run_bytes));
         }
         Ok(())
     }

@@ -4,7 +4,8 @@ use crate::dump::INDEX;
 use crate::failure::Failure;
 use crate::path::{Step, ValuePath};
 use crate::{file_name, npy, npz, print};
-use onnxref::{Tensor, Value, ValueType, quote};
+use onnxref::{Limits, Tensor, Value, ValueType, quote};
+use onnxref_view::plain;
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::io;
@@ -48,8 +49,8 @@ const EXAMPLE: &str = r#"{"values": [{"name": "/lm/Add_output_0", "file": "0.npy
 impl Recorded {
     /// A .npz file, by the names of its entries; a folder that `--dump` wrote, or any with an index.json; or one of .npy
     /// and .pb files named after their values.
-    pub(crate) fn open(path: &Path) -> Result<Recorded, Failure> {
-        let read = if path.is_dir() { listed(path) } else { entries(path) };
+    pub(crate) fn open(path: &Path, limits: &Limits) -> Result<Recorded, Failure> {
+        let read = if path.is_dir() { listed(path) } else { entries(path, limits) };
         let wrong = |why: String| Failure::usage(format!("{}: {why}", print::path(&path.to_string_lossy())));
         let values = read.map_err(wrong)?;
         if values.is_empty() {
@@ -67,12 +68,12 @@ impl Recorded {
         let read = || {
             let bytes = std::fs::read(self.folder.join(file)).map_err(|e| e.to_string())?;
             match value_type {
-                _ if file.ends_with(".npy") => npy::read(&bytes).map(Value::from),
+                _ if file.ends_with(".npy") => npy::read(bytes).map(Value::from),
                 Some(of) if of.dtype().is_none() => Value::from_proto_bytes(bytes, of).map_err(|e| format!("{e:#}")),
                 _ => Tensor::from_proto_bytes(bytes).map(Value::from).map_err(|e| format!("{e:#}")),
             }
         };
-        Some(read().map_err(|why| format!("{}: {why}", print::path(file))))
+        Some(read().map_err(|why| format!("{}: {why}", plain(file))))
     }
 
     /// The number of values.
@@ -98,10 +99,10 @@ fn listed(folder: &Path) -> Result<HashMap<ValuePath, Source>, String> {
         Err(error) => return Err(format!("{INDEX}: {error}")),
     };
     let wrong = |why: String| format!("{INDEX}: {why}; each value needs a name and a file: {EXAMPLE}");
-    let listing: Listing = serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))?;
+    let listing: Listing = serde_json::from_slice(&text).map_err(|e| wrong(print::text(&e.to_string())))?;
     if let Some(why) = &listing.ended {
         let folder = print::path(&folder.to_string_lossy());
-        print::note(&format!("{folder}: the dump is not complete: {}", print::path(why)));
+        print::note(&format!("{folder}: the dump is not complete: {}", print::text(why)));
     }
     for Listed { name, file, path, depth } in listing.values {
         // Earlier versions listed values of subgraphs without their paths.
@@ -126,9 +127,9 @@ fn listed(folder: &Path) -> Result<HashMap<ValuePath, Source>, String> {
 }
 
 /// The values of a .npz file.
-fn entries(path: &Path) -> Result<HashMap<ValuePath, Source>, String> {
+fn entries(path: &Path, limits: &Limits) -> Result<HashMap<ValuePath, Source>, String> {
     let mut values = HashMap::new();
-    for (name, tensor) in npz::read(&std::fs::read(path).map_err(|e| e.to_string())?)? {
+    for (name, tensor) in npz::read(&std::fs::read(path).map_err(|e| e.to_string())?, limits)? {
         if values.insert(ValuePath::outermost(&name), Source::Entry(tensor)).is_some() {
             return Err(format!("it has two entries {}", quote(&name)));
         }

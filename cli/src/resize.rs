@@ -1,15 +1,16 @@
 //! Pictures of other sizes, by a triangle filter.
 
-use kernels::pictures::Pixel;
+use crate::image::room;
+use kernels::pictures::{Fault, Pixel};
 
 /// The pixels of a picture of `from` columns and rows, at another size. A pixel is the mean of those around its place, with
-/// weights that fall from the place on; when a picture shrinks, over as many more pixels.
-pub(crate) fn by_triangle(pixels: Vec<Pixel>, from: (usize, usize), to: (usize, usize)) -> Vec<Pixel> {
+/// weights that fall from the place on; when a picture shrinks, over as many more pixels. Fails if there is no memory.
+pub(crate) fn by_triangle(pixels: Vec<Pixel>, from: (usize, usize), to: (usize, usize)) -> Result<Vec<Pixel>, Fault> {
     if from == to {
-        return pixels;
+        return Ok(pixels);
     }
     let across: Vec<Taps> = (0..to.0).map(|at| Taps::of(at, from.0, to.0)).collect();
-    let mut resized = Vec::with_capacity(to.0 * to.1);
+    let mut resized = room(to.0 * to.1)?;
     for row in 0..to.1 {
         let down = Taps::of(row, from.1, to.1);
         let mut sums = vec![[0.0; 3]; from.0];
@@ -24,7 +25,7 @@ pub(crate) fn by_triangle(pixels: Vec<Pixel>, from: (usize, usize), to: (usize, 
             mean.map(|channel| channel.round() as u8)
         }));
     }
-    resized
+    Ok(resized)
 }
 
 fn add([a, b, c]: [f32; 3], [x, y, z]: [f32; 3], weight: f32) -> [f32; 3] {
@@ -64,7 +65,7 @@ mod tests {
     /// The pixels of the crate `image` 0.25, by its filter `Triangle`.
     #[test]
     fn smaller_and_larger() {
-        let resized = |width, height| by_triangle(picture(), (6, 4), (width, height));
+        let resized = |width, height| by_triangle(picture(), (6, 4), (width, height)).unwrap();
         assert_eq!(resized(6, 4), picture());
         assert_eq!(resized(1, 1), [[110, 156, 98]]);
         assert_eq!(

@@ -187,7 +187,7 @@ impl Arguments {
                 return Err(wrong(
                     "--drop-output",
                     name,
-                    &format!("it is not an output; the outputs: {}", names.join(", ")),
+                    &format!("it is not an output; the outputs: {}", print::listed(&names, ", ")),
                 ));
             };
             document.graph.outputs.remove(place);

@@ -3,7 +3,7 @@
 use crate::image::{self, Pictures};
 use crate::{npy, options, print};
 use onnxref::bytes::Bytes;
-use onnxref::{Dim, Error, Model, Tensor, Value, ValueInfo, ValueType, quote};
+use onnxref::{Dim, Error, Limits, Model, Tensor, Value, ValueInfo, ValueType, quote};
 use onnxref_view::document;
 use std::path::Path;
 
@@ -79,7 +79,8 @@ pub(crate) fn split<'a, 't>(text: &'t str, declared: impl ExactSizeIterator<Item
 pub(crate) struct Wanted<'a> {
     pub(crate) value_type: Option<&'a ValueType>,
     pub(crate) shape: Option<&'a [Dim]>,
-    pub(crate) pictures: Option<&'a Pictures>,
+    /// How a picture is read, and what it may take.
+    pub(crate) pictures: Option<(&'a Pictures, &'a Limits)>,
 }
 
 impl<'a> Wanted<'a> {
@@ -122,7 +123,7 @@ pub(crate) fn value(text: &str, wanted: Wanted<'_>) -> Result<Value, String> {
 fn decode(bytes: Bytes, format: Format, wanted: Wanted<'_>, file: &str) -> Result<Value, String> {
     let proto = |declared| Value::from_proto_bytes(bytes.clone(), declared).map_err(|error| format!("{error:#}"));
     let (value, form) = match (format, wanted.value_type) {
-        (Format::Npy, _) => (npy::read(&bytes).map(Value::from), "a .npy file"),
+        (Format::Npy, _) => (npy::read(bytes.clone()).map(Value::from), "a .npy file"),
         (Format::Json, declared) => {
             let text = std::str::from_utf8(&bytes).map_err(|e| format!("{file}: {e}"))?;
             return document::parse(text, declared).map_err(|why| format!("{file}: {why}"));

@@ -2,7 +2,7 @@
 
 use crate::literal::{show, tensor};
 use crate::names::{dtype_name, type_name};
-use onnxref::{DType, Map, Optional, Sequence, Tensor, Value, ValueType};
+use onnxref::{DType, Map, Optional, Sequence, Tensor, Value, ValueType, quote};
 use serde_json::{Map as Object, Value as Json};
 
 /// Parses a value. A tensor is a [literal](crate::literal) or `{"dtype": .., "shape": .., "values": [..]}`, a sequence a
@@ -73,16 +73,21 @@ fn described(fields: &Object<String, Json>, declared: Option<&ValueType>) -> Res
         return Err("an object must have \"dtype\", \"shape\" and \"values\"".to_string());
     };
     let dtype = DType::all().find(|dtype| dtype_name(*dtype) == name || dtype.name() == name);
-    let dtype = dtype.ok_or_else(|| format!("{name} is not an element type"))?;
+    let dtype = dtype.ok_or_else(|| format!("{} is not an element type", quote(name)))?;
     if let Some(declared) = declared.and_then(ValueType::dtype).filter(|declared| *declared != dtype) {
         return Err(format!("it has element type {name}, but {} is expected", dtype_name(declared)));
     }
-    let shape: Vec<usize> = serde_json::from_value(shape.clone()).map_err(|e| format!("shape: {e}"))?;
+    let dims: Option<Vec<usize>> = shape.as_array().and_then(|dims| dims.iter().map(dim).collect());
+    let shape = dims.ok_or_else(|| format!("{} is not a shape: expected a list of sizes", show(shape)))?;
     let flat = tensor(values, Some(dtype))?;
     if flat.rank() != 1 {
         return Err("\"values\" must be a list of elements, in row-major order".to_string());
     }
     reshaped(flat, &shape).map_err(|e| format!("{e:#}"))
+}
+
+fn dim(json: &Json) -> Option<usize> {
+    json.as_u64().and_then(|size| size.try_into().ok())
 }
 
 fn reshaped(flat: Tensor, shape: &[usize]) -> onnxref::Result<Tensor> {
@@ -151,6 +156,20 @@ mod tests {
         let int8 = "{\"dtype\": \"int8\", \"shape\": [3], \"values\": [1, 2]}";
         assert_eq!(error(int8, &float), "it has element type int8, but float32 is expected");
         assert!(error(int8, &DType::Int8.into()).contains("3"), "{}", error(int8, &DType::Int8.into()));
+        // Texts of a file are quoted, escaped and cut.
+        let described = |dtype: &str, shape: &str| {
+            error(&format!("{{\"dtype\": \"{dtype}\", \"shape\": {shape}, \"values\": [1]}}"), &float)
+        };
+        assert_eq!(
+            described("\\u001b]0;x\\u0007\u{202e}", "[1]"),
+            r#""\u{1b}]0;x\u{7}\u{202e}" is not an element type"#
+        );
+        let long = described(&"x".repeat(1 << 20), "[1]");
+        assert_eq!(long, format!("\"{}…(1048576 bytes)\" is not an element type", "x".repeat(100)));
+        assert_eq!(described("float32", "[-1]"), "[-1] is not a shape: expected a list of sizes");
+        let shape = format!("\"{}\"", "\u{9b}".repeat(1 << 20));
+        let why = format!("\"{}… is not a shape: expected a list of sizes", "\\u{9b}".repeat(59));
+        assert_eq!(described("float32", &shape), why);
         let map = ValueType::Map(DType::Int64, Box::new(float));
         assert_eq!(error("{\"x\": 1}", &map), "the keys: \"x\" at [0] is not a valid int64: allowed integers");
     }

@@ -2,7 +2,7 @@
 
 use crate::names::{bounds_of, dtype_name};
 use half::{bf16, f16};
-use onnxref::{DType, Scalar, Tensor};
+use onnxref::{DType, Scalar, Tensor, quote};
 use serde_json::Value;
 
 /// Maximum number of characters of a value in an error.
@@ -221,11 +221,17 @@ fn is_integer(number: &serde_json::Number) -> bool {
     !number.as_str().contains(['.', 'e', 'E'])
 }
 
+/// A value in an error, cut. What JSON doesn't escape, but could change how the line is shown, is escaped.
 pub(crate) fn show(value: &Value) -> String {
     let text = value.to_string();
-    match text.char_indices().nth(MAX_VALUE) {
-        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or("")),
-        None => text,
+    let shown: String = text.chars().take(MAX_VALUE).map(escaped).collect();
+    if text.chars().nth(MAX_VALUE).is_some() { shown + "…" } else { shown }
+}
+
+fn escaped(c: char) -> String {
+    match c {
+        '"' | '\\' => c.to_string(),
+        _ => quote(&c.to_string()).trim_matches('"').to_string(),
     }
 }
 
@@ -261,6 +267,17 @@ mod tests {
         ] {
             assert_eq!(shown(text, None), tensor);
         }
+    }
+
+    #[test]
+    fn texts_are_escaped_and_cut() {
+        let allowed = "is not a valid float32: allowed numbers, \"NaN\", \"inf\", \"-inf\"";
+        assert_eq!(
+            shown("\"\\u001b[31m\u{9b}\u{202e}\\\"\"", DType::Float),
+            format!(r#""\u001b[31m\u{{9b}}\u{{202e}}\"" {allowed}"#)
+        );
+        let long = format!("\"{}\"", "x".repeat(1 << 20));
+        assert_eq!(shown(&long, DType::Float), format!("\"{}… {allowed}", "x".repeat(59)));
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! NumPy's `.npy` files: bool, integers, float16 to double, complex, and strings as `<U`.
 
+use onnxref::bytes::Bytes;
 use onnxref::{DType, Tensor};
+use std::cmp::Ordering;
 
 /// What files start with.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
@@ -8,41 +10,102 @@ pub const MAGIC: &[u8] = b"\x93NUMPY";
 /// NumPy's own limit on a header.
 const MAX_HEADER: usize = 10_000;
 
+/// Maximum number of bytes before the elements: the magic, the version, the length of the header, and the header.
+pub const MAX_START: usize = MAGIC.len() + 6 + MAX_HEADER;
+
 /// NumPy aligns the elements in a file to this many bytes.
 const ALIGN: usize = 64;
 
-/// The tensor in a file.
+/// The tensor in a file. Its elements are not copied where they are in the order of tensors.
 ///
 /// # Errors
-/// If it isn't a `.npy` file, or no tensor can have its elements.
-pub fn read(bytes: &[u8]) -> Result<Tensor, String> {
-    let (header, data) = split(bytes)?;
-    let Header { descr, fortran, shape } = Header::read(header)?;
-    let Kind { dtype, size, word, big } = Kind::of(descr).ok_or_else(|| unknown(descr))?;
-    let shape: Option<Vec<usize>> = shape.into_iter().map(|dim| usize::try_from(dim).ok()).collect();
-    let shape = shape.ok_or(TOO_LARGE)?;
-    let need = shape.iter().try_fold(size, |n, &dim| n.checked_mul(dim)).ok_or(TOO_LARGE)?;
-    let before = bytes.len() - data.len();
-    match data.len().checked_sub(need) {
-        Some(0) => {}
-        Some(more) => {
-            return Err(format!("it has {more} bytes after its elements: '{descr}' of shape {shape:?} takes {need}"));
+/// If it isn't a `.npy` file, no tensor can have its elements, or there is no memory for a copy.
+pub fn read(file: impl Into<Bytes>) -> Result<Tensor, String> {
+    let file = file.into();
+    Array::open(&file)?.tensor(&file)
+}
+
+/// What the header of a file says.
+pub struct Array {
+    descr: String,
+    kind: Kind,
+    fortran: bool,
+    shape: Vec<usize>,
+    /// Bytes before the elements.
+    start: usize,
+    /// Bytes of the elements.
+    need: usize,
+}
+
+impl Array {
+    /// Reads the header; the first [`MAX_START`] bytes of a file are enough.
+    ///
+    /// # Errors
+    /// If it isn't a `.npy` file, or no tensor can have its type or shape.
+    pub fn open(file: &[u8]) -> Result<Array, String> {
+        let (header, data) = split(file)?;
+        let Header { descr, fortran, shape } = Header::read(header)?;
+        let kind = Kind::of(descr).ok_or_else(|| unknown(descr))?;
+        let shape: Option<Vec<usize>> = shape.into_iter().map(|dim| usize::try_from(dim).ok()).collect();
+        let shape = shape.ok_or(TOO_LARGE)?;
+        // As other tensors, one without elements takes nothing, whatever its other dimensions.
+        let need = match shape.contains(&0) {
+            true => 0,
+            false => shape.iter().try_fold(kind.size, |n, &dim| n.checked_mul(dim)).ok_or(TOO_LARGE)?,
+        };
+        Ok(Array { descr: descr.to_string(), kind, fortran, shape, start: file.len() - data.len(), need })
+    }
+
+    /// Bytes of the whole file.
+    pub fn file_bytes(&self) -> u64 {
+        (self.start as u64).saturating_add(self.need as u64)
+    }
+
+    /// Upper bound on the bytes that the tensor takes.
+    pub fn tensor_bytes(&self) -> u64 {
+        let need = self.need as u64;
+        let strings = if self.kind.dtype == DType::String { need / self.kind.size as u64 } else { 0 };
+        need.saturating_add(strings.saturating_mul(DType::String.size() as u64))
+    }
+
+    /// Fails unless a file of this many bytes ends with its last element.
+    ///
+    /// # Errors
+    /// If it is too short or too long.
+    pub fn fits(&self, got: u64) -> Result<(), String> {
+        let (whole, need) = (self.file_bytes(), self.need);
+        let what = format!("'{}' of shape {}", self.descr, shown(&self.shape));
+        match got.cmp(&whole) {
+            Ordering::Equal => Ok(()),
+            Ordering::Greater => Err(format!("it has {} bytes after its elements: {what} takes {need}", got - whole)),
+            Ordering::Less => Err(format!("it is cut short: it ends after {got} of {whole} bytes ({what})")),
         }
-        None => {
-            let whole = before.saturating_add(need);
-            let (got, what) = (bytes.len(), format!("'{descr}' of shape {shape:?}"));
-            return Err(format!("it is cut short: it ends after {got} of {whole} bytes ({what})"));
+    }
+
+    /// The tensor in the whole file.
+    ///
+    /// # Errors
+    /// If the file has another size, an element is not valid, or there is no memory for a copy.
+    pub fn tensor(&self, file: &Bytes) -> Result<Tensor, String> {
+        self.fits(file.len() as u64)?;
+        let Kind { dtype, size, word, big } = self.kind;
+        let data = file.slice(self.start..);
+        // Dimensions of 1 order nothing.
+        let columns = self.fortran && !data.is_empty() && self.shape.iter().filter(|dim| **dim > 1).count() > 1;
+        let mut own = match (columns, big) {
+            (true, _) => Some(row_major(&data, &self.shape, size)?),
+            (false, true) => Some(copied(&data)?),
+            (false, false) => None,
+        };
+        if let Some(elements) = own.as_mut().filter(|_| big) {
+            elements.chunks_exact_mut(word).for_each(<[u8]>::reverse);
         }
+        let elements = own.map_or(data, Bytes::from);
+        if dtype == DType::String {
+            return strings(&self.shape, &elements, size);
+        }
+        Tensor::new(dtype, &self.shape, elements).map_err(|e| e.to_string())
     }
-    let mut elements = if fortran { row_major(data, &shape, size) } else { data.to_vec() };
-    if big {
-        elements.chunks_exact_mut(word).for_each(<[u8]>::reverse);
-    }
-    if dtype == DType::String {
-        let strings = elements.chunks_exact(size).map(string).collect::<Result<Vec<_>, _>>()?;
-        return Tensor::from_strings(&shape, strings).map_err(|e| e.to_string());
-    }
-    Tensor::new(dtype, &shape, elements).map_err(|e| e.to_string())
 }
 
 /// The bytes before the elements, whose type string is `kind`.
@@ -63,6 +126,20 @@ pub fn start(kind: &str, shape: &[usize]) -> Result<Vec<u8>, String> {
 
 const STRUCTURED: &str = "it holds a structured array, but a tensor has one element type";
 const TOO_LARGE: &str = "its shape is too large";
+
+/// Maximum number of dimensions of a shape in an error.
+const MAX_DIMS: usize = 16;
+
+/// A shape in an error, cut as the library cuts it.
+fn shown(shape: &[usize]) -> String {
+    match shape.get(..MAX_DIMS) {
+        Some(first) if first.len() < shape.len() => {
+            let dims: Vec<String> = first.iter().map(usize::to_string).collect();
+            format!("[{}, … {} dimensions]", dims.join(", "), shape.len())
+        }
+        _ => format!("{shape:?}"),
+    }
+}
 
 /// The header of a file, and its elements.
 fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
@@ -204,6 +281,7 @@ impl<'a> Literal<'a> {
 }
 
 /// The meaning of a type string such as `<f4`.
+#[derive(Clone, Copy)]
 struct Kind {
     dtype: DType,
     /// Bytes of an element.
@@ -234,28 +312,72 @@ impl Kind {
     }
 }
 
-/// Reorders elements from column-major to row-major order.
-fn row_major(data: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
-    let mut out = Vec::with_capacity(data.len());
-    for k in 0..data.len() / size {
-        let (mut rest, mut from, mut stride) = (k, 0, data.len() / size);
-        for dim in shape.iter().rev() {
-            stride /= dim;
-            from += rest % dim * stride;
-            rest /= dim;
-        }
-        out.extend_from_slice(data.get(from * size..(from + 1) * size).unwrap_or(&[]));
+/// Reorders elements from column-major to row-major order, in a step or two for each, whatever the rank.
+fn row_major(data: &[u8], shape: &[usize], size: usize) -> Result<Vec<u8>, String> {
+    let mut axes = Vec::new();
+    let mut stride = size;
+    for &dim in shape.iter().filter(|dim| **dim > 1) {
+        axes.push(Axis { dim, stride, at: 0 });
+        stride *= dim;
     }
-    out
+    let (mut out, mut from) = (room(data.len())?, 0);
+    for _ in 0..data.len() / size {
+        out.extend_from_slice(data.get(from..from + size).unwrap_or(&[]));
+        for axis in axes.iter_mut().rev() {
+            from += axis.stride;
+            axis.at += 1;
+            if axis.at < axis.dim {
+                break;
+            }
+            from -= axis.dim * axis.stride;
+            axis.at = 0;
+        }
+    }
+    Ok(out)
 }
 
-/// Four little-endian bytes for each character, padded with zeros.
-fn string(bytes: &[u8]) -> Result<String, String> {
+/// A dimension of two or more, the bytes between its neighbours, and the position in it.
+struct Axis {
+    dim: usize,
+    stride: usize,
+    at: usize,
+}
+
+fn copied(data: &[u8]) -> Result<Vec<u8>, String> {
+    let mut copy = room(data.len())?;
+    copy.extend_from_slice(data);
+    Ok(copy)
+}
+
+/// Memory for a copy of elements.
+fn room(bytes: usize) -> Result<Vec<u8>, String> {
+    let mut room = Vec::new();
+    room.try_reserve_exact(bytes)
+        .map_err(|_| format!("its elements: the system has no {bytes} bytes of memory left"))?;
+    Ok(room)
+}
+
+/// The tensor of strings, each of `size` bytes.
+fn strings(shape: &[usize], elements: &[u8], size: usize) -> Result<Tensor, String> {
+    let mut need = 0usize;
+    for bytes in elements.chunks_exact(size) {
+        let mut text = 0usize;
+        characters(bytes).try_for_each(|c| c.map(|c| text += c.len_utf8()))?;
+        // Its view; its text, and while that grows, the one before.
+        need = need.saturating_add(DType::String.size()).saturating_add(text.saturating_mul(4));
+    }
+    // A trial allocation, freed at once: making strings can't report failure.
+    room(need)?;
+    let string = |bytes: &[u8]| characters(bytes).map_while(Result::ok).collect::<String>();
+    Tensor::from_strings(shape, elements.chunks_exact(size).map(string)).map_err(|e| e.to_string())
+}
+
+/// The characters of a string: four little-endian bytes for each, padded with zeros.
+fn characters(bytes: &[u8]) -> impl Iterator<Item = Result<char, String>> {
     let code = |word: &[u8]| word.iter().rev().fold(0, |code, byte| code << 8 | u32::from(*byte));
-    let codes: Vec<u32> = bytes.chunks_exact(4).map(code).collect();
-    let len = codes.iter().rposition(|code| *code != 0).map_or(0, |last| last + 1);
-    let character = |code: &u32| char::from_u32(*code).ok_or_else(|| format!("{code:#x} is not a Unicode character"));
-    codes.iter().take(len).map(character).collect()
+    let len = bytes.chunks_exact(4).rposition(|word| word.iter().any(|byte| *byte != 0)).map_or(0, |last| last + 1);
+    let character = |code: u32| char::from_u32(code).ok_or_else(|| format!("{code:#x} is not a Unicode character"));
+    bytes.chunks_exact(4).take(len).map(move |word| character(code(word)))
 }
 
 fn unknown(descr: &str) -> String {

@@ -99,7 +99,7 @@ fn value(model: &Model, feed: Feed, files: &[(String, Vec<u8>)]) -> (String, Res
             let content = files.iter().find(|(own, _)| *own == file).map(|(_, content)| content);
             let value = match (content, declared(&name)) {
                 (None, _) => Err(format!("there is no file {}", quote(&file))),
-                (Some(content), _) if content.starts_with(npy::MAGIC) => npy::read(content).map(Value::from),
+                (Some(content), _) if content.starts_with(npy::MAGIC) => npy::read(content.clone()).map(Value::from),
                 (_, None) => Err("its type is not known: a file needs one".to_string()),
                 (Some(content), Some(of)) => {
                     Value::from_proto_bytes(content.clone(), of).map_err(|error| Explained(&error).to_string())

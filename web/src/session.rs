@@ -315,7 +315,7 @@ mod tests {
             (session.file().to_vec(), message(&answer).to_string())
         };
         let (npy, _) = save(true, 0, "npy");
-        let read = onnxref_view::npy::read(&npy).unwrap();
+        let read = onnxref_view::npy::read(npy.clone()).unwrap();
         assert_eq!((read.shape(), read.bytes().len()), (&[3, 1, 2][..], 24));
         let (pb, _) = save(false, 1, "pb");
         assert_eq!(onnxref::Tensor::from_proto_bytes(pb.clone()).unwrap().shape(), [1, 2]);
@@ -345,7 +345,7 @@ mod tests {
         let saved: Vec<_> = files.iter().filter(|(file, _)| !file.is_empty()).collect();
         assert_eq!(saved.len(), 1, "{files:?}");
         let bytes: Vec<u8> = [3f32, 4.0].iter().flat_map(|v| v.to_le_bytes()).collect();
-        assert_eq!(onnxref_view::npy::read(&saved[0].0).unwrap().bytes(), bytes);
+        assert_eq!(onnxref_view::npy::read(saved[0].0.clone()).unwrap().bytes(), bytes);
         assert_eq!(files[3].1, "there is no such constant");
     }
 

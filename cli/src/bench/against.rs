@@ -31,7 +31,8 @@ pub(super) fn read(path: &Path) -> Result<(String, Earlier), Failure> {
     let wrong = |why: String| Failure::usage(format!("--against {}: {why}", print::path(&shown)));
     let text = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
     let earlier = serde_json::from_slice(&text);
-    let earlier = earlier.map_err(|e| wrong(format!("expected a file of onnxref bench --save: {e}")))?;
+    let earlier = earlier
+        .map_err(|e| wrong(format!("expected a file of onnxref bench --save: {}", print::text(&e.to_string()))))?;
     Ok((shown, earlier))
 }
 

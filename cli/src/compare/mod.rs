@@ -72,7 +72,7 @@ pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Fail
     let feeds = feeding.inputs(&first)?;
     let tolerance = slack.tolerance(if b.is_none() { Tolerance::EXACT } else { Tolerance::default() });
     let (found, ran) = if is_recorded(second) {
-        let known = Known::Recorded(Recorded::open(second)?);
+        let known = Known::Recorded(Recorded::open(second, first.limits())?);
         let found = arguments.run(&first, &feeds, &known, None, tolerance)?;
         (Found { sides: [if second.is_dir() { "the folder" } else { "the file" }, "A"], ..found }, a.as_path())
     } else {

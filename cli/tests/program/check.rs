@@ -4,6 +4,7 @@ use crate::common::{Bench, Ran, bytes, model, node, number, onnxref};
 use onnxref::DType;
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 const FLOAT: Option<DType> = Some(DType::Float);
@@ -178,6 +179,25 @@ fn a_graph_is_checked_without_its_data() {
             assert_eq!(onnxref([verb, &bench.text("model.onnx"), flag, "1"]).code, Some(2), "{verb} {flag}");
         }
     }
+}
+
+/// Constants of an OpenVINO IR without its .bin file, or beyond a limit.
+#[test]
+fn what_can_not_be_read_is_not_called_good() {
+    let given = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/openvino/axis_1d_i64");
+    let bench = Bench::new(b"");
+    let path = bench.text("model.xml");
+    fs::copy(given.join("model.xml"), &path).unwrap();
+    let ran = onnxref(["check", &path]);
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (Some(3), format!("{path}: not fully checked: 1 part can't be read\n").as_str())
+    );
+    assert!(ran.err.contains("model.bin") && ran.err.lines().count() == 1, "{ran:?}");
+    // Nor a weight of another file.
+    let bench = without_data(&node("MatMul", &["x", "w"], "y"));
+    let (path, ran) = (bench.text("model.onnx"), check(&bench, &[]));
+    assert_eq!((ran.code, ran.out), (Some(3), format!("{path}: not fully checked: 1 part can't be read\n")));
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Inputs that are saved, rounded, or wrong.
 
-use crate::common::{Bench, Ran, bytes, check, gather, model, node, number, onnxref};
+use crate::common::{Bench, Ran, bytes, check, gather, model, node, number, onnxref, png};
+#[cfg(target_os = "linux")]
+use crate::writing::in_shell;
 use onnxref::DType;
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// A file that NumPy wrote.
 fn numpy(name: &str) -> String {
@@ -134,6 +137,78 @@ fn random_values_count_against_the_limits() {
             && ran.err.contains("not proved: input \"indices\": random values take 32 bytes: the limit is 30"),
         "{ran:?}"
     );
+}
+
+/// So do arrays of an archive, before they are unpacked, and pictures.
+#[test]
+fn what_is_unpacked_counts_against_the_limits() {
+    let bench = shaped();
+    let saved = bench.text("in.npz");
+    assert_eq!(bench.run(&["--random", "--save-inputs", &saved]).code, Some(0));
+    let run = |limit: &str| bench.run(&["--inputs", &saved, "--limit", limit]);
+    assert_eq!((run("tensor_bytes=48").code, run("run_bytes=500").code), (Some(0), Some(0)));
+    let each = "indices: it takes 32 bytes: the limit is 30 (--limit tensor_bytes=N raises it)";
+    check(run("tensor_bytes=30"), 2, "", &format!("error: --inputs {saved}: {each}\n"));
+    let all = "indices: with it, all arrays take 56 bytes: the limit is 50 (--limit run_bytes=N raises it)";
+    check(run("run_bytes=50"), 2, "", &format!("error: --inputs {saved}: {all}\n"));
+    // What is expected, and values to compare with, too.
+    let given = ["-i", "data=[[1, 2, 3], [4, 5, 6]]", "-i", "indices=[0, 1, 1, 0]", "--limit", "tensor_bytes=30"];
+    let expected = bench.run(&[&["--expect", &saved], &given[..]].concat());
+    check(expected, 2, "", &format!("error: --expect {saved}: {each}\n"));
+    let compared = onnxref([&["compare", &bench.text("model.onnx"), &saved], &given[..]].concat());
+    check(compared, 2, "", &format!("error: {saved}: {each}\n"));
+
+    let bench = abs(DType::Float);
+    fs::write(bench.path("p.png"), png(3, 3, &[7; 3 * 3 * 2])).unwrap();
+    let (file, run) = (bench.text("p.png"), |limit: &str| bench.run(&["-i", &bench.text("p.png"), "--limit", limit]));
+    let each = "as float32 it takes 72 bytes: the limit is 71 (--limit tensor_bytes=N raises it)";
+    check(run("tensor_bytes=71"), 2, "", &format!("error: input \"x\": {file}: {each}\n"));
+    let all = "decoding the picture of 3x2 takes more than 17 bytes (--limit run_bytes=N raises it)";
+    check(run("run_bytes=17"), 2, "", &format!("error: input \"x\": {file}: {all}\n"));
+}
+
+/// Elements in columns, of 2,001 dimensions.
+#[test]
+fn dimensions_of_one_cost_nothing() {
+    let bench = abs(DType::Float);
+    let header = format!("{{'descr': '<f4', 'fortran_order': True, 'shape': ({}1024, 1024), }}", "1,".repeat(1_999));
+    let start = [b"\x93NUMPY\x01\0", &(header.len() as u16).to_le_bytes()[..], header.as_bytes()].concat();
+    fs::write(bench.path("x.npy"), [start, vec![0; 4 << 20]].concat()).unwrap();
+    let begun = Instant::now();
+    let ran = bench.run(&["-i", &bench.text("x.npy")]);
+    let why = "error: input \"x\" has 2001 dimensions: the limit is 64 (--limit rank=N raises it)\n";
+    check(ran, 4, "", why);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+/// Files that take all the memory that there is: of 512 MiB, and a picture of as many bytes.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_does_not_fit_into_memory_is_an_error() {
+    let bench = abs(DType::Float);
+    let (path, most) = (bench.text("x.npy"), 1 << 29);
+    let within = |bytes: usize, file: &str| {
+        let limit = format!("ulimit -v $(($(stat -c %s \"$0\") / 1024 + 16384 + {}));", bytes >> 10);
+        in_shell(&limit, "", &["run", &bench.text("model.onnx"), "--threads", "1", "-i", file])
+    };
+    let none = |what: &str| {
+        format!("error: input \"x\": {path}: its elements: the system has no {what} bytes of memory left\n")
+    };
+    for (kind, order) in [(">f4", "False"), ("<f4", "True")] {
+        let header = format!("{{'descr': '{kind}', 'fortran_order': {order}, 'shape': (4, {}), }}", most / 16);
+        let start = [b"\x93NUMPY\x01\0", &(header.len() as u16).to_le_bytes()[..], header.as_bytes()].concat();
+        let len = (start.len() + most) as u64;
+        fs::write(&path, start).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
+        check(within(most, &path), 2, "", &none(&most.to_string()));
+    }
+    // A bit for each pixel.
+    let (path, size) = (bench.text("x.pbm"), 13_377);
+    fs::write(&path, format!("P4 {size} {size}\n")).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_len(30 << 20).unwrap();
+    let pixels = size * size * 3;
+    let why = format!("error: input \"x\": {path}: no memory for {pixels} bytes of the picture\n");
+    check(within(64 << 20, &path), 2, "", &why);
 }
 
 /// What `-o` writes as JSON is read.

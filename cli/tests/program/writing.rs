@@ -19,7 +19,7 @@ fn expanding(count: u64) -> Bench {
 
 /// Runs the program in a shell, which limits it or redirects its output: `limits; exec "$0" "$@" redirection`.
 #[cfg(unix)]
-fn in_shell(limits: &str, redirection: &str, arguments: &[&str]) -> Ran {
+pub(crate) fn in_shell(limits: &str, redirection: &str, arguments: &[&str]) -> Ran {
     let script = format!("{limits} exec \"$0\" \"$@\" {redirection}");
     ran(Command::new("sh").args(["-c", &script, PROGRAM]).args(arguments).output().unwrap())
 }
