@@ -7,7 +7,9 @@ mod common;
 use anyhow::{Context, Result, ensure};
 use common::archive::{in_parallel, unpack};
 use common::proto::ModelProto;
-use onnxref::document::{Attribute, AttributeValue, Document, Function, Graph, Initializer, Node, Part, ValueInfo};
+use onnxref::document::{
+    Attribute, AttributeValue, Document, Function, Graph, Initializer, Node, Part, Size, ValueInfo,
+};
 use onnxref::{DType, Model, Tensor, inputs};
 use prost::Message;
 
@@ -346,6 +348,75 @@ fn each_model_loads_when_it_is_simplified() -> Result<()> {
     let dropped = outcomes.into_iter().sum::<Result<usize>>()?;
     ensure!(dropped > 1000, "{dropped} nodes were dropped");
     Ok(())
+}
+
+/// As `onnx.helper.find_min_ir_version_for` says, from the version on that new documents have.
+#[test]
+fn a_new_document_has_the_version_of_the_format_that_its_opset_needs() {
+    for (opset, version) in [(1, 10), (22, 10), (23, 11), (24, 12), (25, 13), (27, 13), (28, 14)] {
+        let mut document = Document::new(Graph::new("g"), opset);
+        assert_eq!(document.ir_version, Some(version), "{opset}");
+        document.set_opset("com.example", 28);
+        document.set_opset("ai.onnx", 22);
+        assert_eq!(document.ir_version, Some(version), "{opset}: it is never lowered");
+        let imports: Vec<_> = document.opset_imports.iter().map(|one| (one.domain.as_str(), one.version)).collect();
+        assert_eq!(imports, [("com.example", Some(28)), ("", Some(22))]);
+        document.set_opset("", 28);
+        assert_eq!(document.ir_version, Some(14));
+    }
+}
+
+#[test]
+fn sizes_and_names_that_are_refused() -> Result<()> {
+    let graph = Graph::new("g").input(ValueInfo::tensor("x", DType::Float, ["n"])).output(ValueInfo::untyped("x"));
+    let mut document = Document::new(graph, 22);
+    let before = document.to_bytes()?;
+    let text = "size -4: a size can't be negative";
+    ensure!(refusal(document.set_symbol("n", &Size::Fixed(-4))) == text);
+    ensure!(refusal(document.set_dimension("x", 0, Size::Fixed(-4))) == text);
+    document.rename("x", "x")?;
+    ensure!(document.to_bytes()? == before);
+    ensure!(refusal(document.rename("y", "y")) == "the graph has no value \"y\"");
+    document.set_dimension("x", 0, Size::Fixed(0))?;
+    Ok(())
+}
+
+/// Another model would be written without an error.
+#[test]
+fn an_inspection_is_of_the_document_as_it_is() -> Result<()> {
+    let graph = Graph::new("g")
+        .input(ValueInfo::tensor("x", DType::Float, ["n"]))
+        .initializer(Initializer::new("a", &Tensor::from(vec![2f32])))
+        .node(Node::new("Neg", ["a"], ["b"]))
+        .node(Node::new("Add", ["x", "b"], ["y"]))
+        .output(ValueInfo::tensor("y", DType::Float, ["n"]));
+    let mut document = Document::new(graph, 22);
+    let mut copy = document.clone();
+    let found = document.inspect(&Model::options())?;
+    document.graph.nodes[0].op_type = "Abs".to_string();
+    let text = "the document was changed after its inspection: inspect it again";
+    let changed = document.to_bytes()?;
+    for done in [document.simplify(&found, 1 << 20), document.convert(&found, 23), document.declare_shapes(&found)] {
+        ensure!(refusal(done) == text);
+    }
+    ensure!(document.to_bytes()? == changed);
+    // A copy is the same document, also with what follows from its inspection, until it is changed too. An inspection of a
+    // file is taken as it is given.
+    copy.declare_shapes(&found)?;
+    copy.simplify(&found, 1 << 20)?;
+    ensure!(refusal(copy.convert(&found, 23)) == text);
+    let found = Model::options().inspect_bytes(document.to_bytes()?)?;
+    document.simplify(&found, 1 << 20)?;
+    ensure!(
+        document.load(&Model::options())?.run(inputs! { "x" => Tensor::from(vec![1f32]) })?["y"].as_slice::<f32>()?
+            == [3.0]
+    );
+    Ok(())
+}
+
+/// The text of an error; empty if there is none.
+fn refusal(done: onnxref::Result<()>) -> String {
+    done.err().map(|error| error.to_string()).unwrap_or_default()
 }
 
 /// Returns the number of nodes that were dropped.

@@ -73,6 +73,7 @@ entries! {
     }
 
     fn BindInput(binding: Change<OrtIoBinding>, name: Text, value: In<OrtValue>) {
+        binding.session.check_input(&name)?;
         let inputs = &mut binding.bound().inputs;
         match inputs.iter_mut().find(|(other, _)| *other == name) {
             Some((_, other)) => *other = (*value).clone(),

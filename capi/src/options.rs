@@ -77,6 +77,30 @@ impl SessionOptions {
     }
 }
 
+/// A number that the API has a name for.
+fn known(what: &str, number: i32, all: &[i32]) -> Result<i32> {
+    if all.contains(&number) {
+        return Ok(number);
+    }
+    let all: Vec<String> = all.iter().map(i32::to_string).collect();
+    Err(Failure::argument(format!("{number} is not {what}: allowed {}", all.join(", "))))
+}
+
+/// The severity from which on messages are logged; -1 is that of the environment, or of the session.
+fn severity(level: i32) -> Result<i32> {
+    known("a severity of messages", level, &[-1, 0, 1, 2, 3, 4])
+}
+
+/// The longest key of an entry, in bytes.
+const MOST_OF_A_KEY: usize = 1024;
+
+fn check_key(key: &str) -> Result<()> {
+    match key.len() {
+        1..=MOST_OF_A_KEY => Ok(()),
+        len => Err(Failure::argument(format!("the key of a config entry has 1 to {MOST_OF_A_KEY} bytes, not {len}"))),
+    }
+}
+
 /// The effect of an entry of the configuration. Those of onnxruntime that aren't here change nothing but speed and memory.
 fn entry(options: LoadOptions, key: &str, value: &str) -> Result<LoadOptions> {
     let wrong = |why: &str| Failure::argument(format!("the config entry {}: {} {why}", quote(key), quote(value)));
@@ -175,7 +199,7 @@ entries! {
 
     /// Nodes run one after the other in any.
     fn SetSessionExecutionMode(options: Options, mode: i32) {
-        options.mode = mode;
+        options.mode = known("an execution mode", mode, &[0, 1])?;
         Ok(())
     }
 
@@ -186,7 +210,7 @@ entries! {
 
     /// Any level gives the same bits.
     fn SetSessionGraphOptimizationLevel(options: Options, level: i32) {
-        options.optimize = level != 0;
+        options.optimize = known("a level of optimization", level, &[0, 1, 2, 3, 99])? != 0;
         Ok(())
     }
 
@@ -231,7 +255,7 @@ entries! {
     }
 
     fn SetSessionLogSeverityLevel(options: Options, level: i32) {
-        Ok(())
+        severity(level).map(drop)
     }
 
     fn SetUserLoggingFunction(options: Options, logger: Raw<ort_sys::OrtLoggingFunction>, context: Space) {
@@ -245,6 +269,7 @@ entries! {
     }
 
     fn AddSessionConfigEntry(options: Options, key: Text, value: Text) {
+        check_key(&key)?;
         // What is wrong with it is said here already.
         let _ = entry(Model::options(), &key, &value)?;
         options.entries.insert(key, value);
@@ -288,7 +313,7 @@ entries! {
     }
 
     fn RunOptionsSetRunLogSeverityLevel(options: Change<OrtRunOptions>, level: i32) {
-        options.severity.store(level, Ordering::Relaxed);
+        options.severity.store(severity(level)?, Ordering::Relaxed);
         Ok(())
     }
 
@@ -327,6 +352,7 @@ entries! {
     }
 
     fn AddRunConfigEntry(options: Change<OrtRunOptions>, key: Text, value: Text) {
+        check_key(&key)?;
         locked(&options.entries).insert(key, CString::new(value).unwrap_or_default());
         Ok(())
     }

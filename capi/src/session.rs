@@ -63,6 +63,18 @@ impl Session {
         Ok((name, value::declared(value, info.and_then(|info| info.value_type.as_ref()))))
     }
 
+    /// Fails if the model has no such input.
+    pub(crate) fn check_input(&self, name: &str) -> Result<()> {
+        let all = || self.inputs.iter().chain(&self.overridable).map(|input| &input.name);
+        if all().any(|input| input == name) {
+            return Ok(());
+        }
+        let names: Vec<String> = all().map(|input| quote(input)).collect();
+        let which =
+            if names.is_empty() { "the model has none".into() } else { format!("the inputs are {}", names.join(", ")) };
+        Err(Failure::argument(format!("there is no input {}: {which}", quote(name))))
+    }
+
     /// Fails if the model has no such output.
     pub(crate) fn check_output(&self, name: &str) -> Result<()> {
         if self.outputs.iter().any(|output| output.name == name) {

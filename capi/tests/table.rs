@@ -239,8 +239,48 @@ fn arenas_and_allocators() {
         fine((api.SetSessionExecutionMode)(options, ExecutionMode::ORT_PARALLEL));
         fine((api.GetSessionExecutionMode)(options, &raw mut mode));
         assert_eq!(mode, ExecutionMode::ORT_PARALLEL);
+        refuses_numbers(&api, options);
+        fine((api.GetSessionExecutionMode)(options, &raw mut mode));
+        assert_eq!(mode, ExecutionMode::ORT_PARALLEL);
         (api.ReleaseSessionOptions)(options);
         (api.ReleaseEnv)(env);
+    }
+}
+
+/// Numbers that the API has no name for, as programs in C may pass them.
+unsafe fn refuses_numbers(api: &OrtApi, options: *mut OrtSessionOptions) {
+    type Set<T> = unsafe extern "system" fn(*mut T, i32) -> OrtStatusPtr;
+    unsafe {
+        let mode: Set<OrtSessionOptions> = std::mem::transmute(api.SetSessionExecutionMode);
+        let level: Set<OrtSessionOptions> = std::mem::transmute(api.SetSessionGraphOptimizationLevel);
+        let severities = "severity of messages: allowed -1, 0, 1, 2, 3, 4";
+        let text = |number, text: &str| (OrtErrorCode::ORT_INVALID_ARGUMENT, format!("{number} is not a{text}"));
+        let within = |function: &str, (code, text): (OrtErrorCode, String)| (code, format!("{function}: {text}"));
+        let wrong = text(7, "n execution mode: allowed 0, 1");
+        assert_eq!(said(mode(options, 7)), within("SetSessionExecutionMode", wrong));
+        let wrong = text(-5, " level of optimization: allowed 0, 1, 2, 3, 99");
+        assert_eq!(said(level(options, -5)), within("SetSessionGraphOptimizationLevel", wrong));
+        fine(level(options, 99));
+        let wrong = text(99, &format!(" {severities}"));
+        assert_eq!(said((api.SetSessionLogSeverityLevel)(options, 99)), within("SetSessionLogSeverityLevel", wrong));
+        fine((api.SetSessionLogSeverityLevel)(options, -1));
+        let run = made(|out| (api.CreateRunOptions)(out));
+        let wrong = text(-2, &format!(" {severities}"));
+        assert_eq!(
+            said((api.RunOptionsSetRunLogSeverityLevel)(run, -2)),
+            within("RunOptionsSetRunLogSeverityLevel", wrong)
+        );
+        fine((api.RunOptionsSetRunLogSeverityLevel)(run, 4));
+        let wrong = "the key of a config entry has 1 to 1024 bytes, not 0";
+        assert_eq!(
+            said((api.AddRunConfigEntry)(run, c"".as_ptr(), c"1".as_ptr())).1,
+            format!("AddRunConfigEntry: {wrong}")
+        );
+        assert_eq!(
+            said((api.AddSessionConfigEntry)(options, c"".as_ptr(), c"1".as_ptr())).1,
+            format!("AddSessionConfigEntry: {wrong}")
+        );
+        (api.ReleaseRunOptions)(run);
     }
 }
 

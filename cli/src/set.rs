@@ -97,7 +97,7 @@ pub(crate) fn set(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     arguments.metadata(&mut after)?;
     if arguments.shapes {
         let found = editing.inspect(&after)?;
-        after.declare_shapes(&found);
+        after.declare_shapes(&found).map_err(|error| editing.unloadable(error))?;
     }
     if arguments.embed {
         after.embed().map_err(|error| editing.unloadable(error))?;

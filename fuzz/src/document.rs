@@ -31,8 +31,10 @@ pub fn run(bytes: &[u8]) {
     }
     if let Ok(found) = document.inspect(&options) {
         let mut changed = document.clone();
-        changed.declare_shapes(&found);
-        for done in [changed.simplify(&found, 1 << 10), document.clone().convert(&found, 28)] {
+        let declared = changed.declare_shapes(&found);
+        let (simplified, converted) =
+            (document.clone().simplify(&found, 1 << 10), document.clone().convert(&found, 28));
+        for done in [declared, simplified, converted] {
             done.err().iter().for_each(crate::check_error);
         }
     }

@@ -95,6 +95,11 @@ impl Stop {
         Stop { ask: Some(Box::new(ask)), ..Stop::default() }
     }
 
+    /// As [`Stop::when`], and after a time.
+    pub fn when_or_after(ask: impl Fn() -> bool + Send + Sync + 'static, time: Duration) -> Stop {
+        Stop { ask: Some(Box::new(ask)), ..Stop::after(time) }
+    }
+
     pub fn stop(&self) {
         self.called.store(true, Ordering::Relaxed);
     }
@@ -108,6 +113,13 @@ impl Stop {
         self.called.load(Ordering::Relaxed)
             || self.at.is_some_and(|at| Instant::now() >= at)
             || self.ask.as_ref().is_some_and(|ask| ask())
+    }
+
+    /// Why it is set.
+    #[cold]
+    pub fn reason(&self) -> Stopped {
+        let late = self.at.is_some_and(|at| Instant::now() >= at);
+        if late && !self.called.load(Ordering::Relaxed) { Stopped::Late } else { Stopped::Cancelled }
     }
 }
 
@@ -142,6 +154,8 @@ pub enum Stopped {
     OutOfRange,
     /// The caller asked to stop.
     Cancelled,
+    /// The time that the caller gave is up.
+    Late,
     /// Operands and output don't fit: a mistake of the kernel's caller.
     Misfit,
     /// A helper thread panicked.

@@ -47,7 +47,7 @@ impl<'a> Lookout<'a> {
 /// Fails if the caller asked to stop.
 pub(super) fn look(stop: Option<&Stop>) -> Result<(), Stopped> {
     match stop {
-        Some(stop) if stop.is_set() => Err(Stopped::Cancelled),
+        Some(stop) if stop.is_set() => Err(stop.reason()),
         _ => Ok(()),
     }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::error::Error as _;
 use std::io::{self, ErrorKind::NotFound};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 /// What `_errors.py` makes an exception of.
 #[derive(Serialize)]
@@ -17,15 +18,33 @@ struct Document<'a> {
     remedy: Option<String>,
     /// A file isn't there.
     not_found: bool,
+    /// The number of the system's error, of a file that can't be written.
+    unwritten: Option<i32>,
 }
 
 /// The exception for an error.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    made(py, error, None)
+}
+
+/// The exception for an error of a model that can't be saved.
+pub(crate) fn unsaved(py: Python<'_>, error: &Error, path: &Path) -> PyErr {
+    let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    let raised = made(py, error, source.map(|source| source.raw_os_error().unwrap_or_default()));
+    // Exceptions of other kinds have no place for it.
+    if source.is_some() {
+        let _ = raised.value(py).setattr(intern!(py, "filename"), path.to_string_lossy());
+    }
+    raised
+}
+
+fn made(py: Python<'_>, error: &Error, unwritten: Option<i32>) -> PyErr {
     let document = Document {
         error: Cause::new(error, explain(error)),
         fault: Fault::new(error, explain(error), explain),
         remedy: error.remedy().map(remedy),
         not_found: error.source().and_then(|source| source.downcast_ref()).map(io::Error::kind) == Some(NotFound),
+        unwritten,
     };
     let make = || {
         let text = serde_json::to_string(&document).unwrap_or_default();

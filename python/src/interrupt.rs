@@ -1,4 +1,4 @@
-//! What ends a run: its time, or a signal such as Ctrl-C.
+//! What ends a run: its time, a signal such as Ctrl-C, or another thread.
 
 use crate::errors;
 use onnxref::Cancel;
@@ -37,23 +37,42 @@ pub(crate) fn awaited<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> 
     }
 }
 
+/// What another thread sets to end runs: `RunOptions.terminate`.
+#[pyclass(frozen, module = "onnxref._onnxref")]
+pub(crate) struct End(Arc<AtomicBool>);
+
+#[pymethods]
+impl End {
+    #[new]
+    fn new() -> End {
+        End(Arc::default())
+    }
+
+    fn set(&self, on: bool) {
+        self.0.store(on, Ordering::Relaxed);
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// The exception of a signal that ended a run.
 #[derive(Clone, Default)]
 pub(crate) struct Interruption(Arc<Mutex<Option<PyErr>>>);
 
 impl Interruption {
-    /// Ends a run of this thread at a signal whose handler raises, or after `time`.
-    pub(crate) fn cancel(&self, time: Option<Duration>) -> Cancel {
+    /// Ends a run of this thread at a signal whose handler raises, after `time`, or once `end` is set.
+    pub(crate) fn cancel(&self, time: Option<Duration>, end: Option<&End>) -> Cancel {
         let (start, own) = (Instant::now(), thread::current().id());
         let (looked, raised) = (AtomicU64::new(0), AtomicBool::new(false));
-        let kept = self.clone();
-        Cancel::when(move || {
-            let passed = start.elapsed();
+        let (kept, end) = (self.clone(), end.map(|end| Arc::clone(&end.0)));
+        let ask = move || {
             // Helpers see it too.
-            if raised.load(Ordering::Relaxed) || time.is_some_and(|time| passed >= time) {
+            if raised.load(Ordering::Relaxed) || end.as_ref().is_some_and(|end| end.load(Ordering::Relaxed)) {
                 return true;
             }
-            let millis = passed.as_millis() as u64;
+            let millis = start.elapsed().as_millis() as u64;
             // Python calls handlers on its main thread only. Helpers never are that.
             if millis < looked.load(Ordering::Relaxed) + BETWEEN_LOOKS.as_millis() as u64
                 || thread::current().id() != own
@@ -68,7 +87,11 @@ impl Interruption {
                 raised.store(true, Ordering::Relaxed);
             }
             ends
-        })
+        };
+        match time {
+            Some(time) => Cancel::when_or_after(ask, time),
+            None => Cancel::when(ask),
+        }
     }
 
     /// Keeps an exception that ends a run.

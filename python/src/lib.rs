@@ -2,6 +2,7 @@
 //! in `python/package`.
 
 mod arrays;
+mod declared;
 mod document;
 mod errors;
 mod interrupt;
@@ -22,6 +23,8 @@ mod _onnxref {
     use crate::arrays::Memory;
     #[pymodule_export]
     use crate::document::{Document, DocumentNode};
+    #[pymodule_export]
+    use crate::interrupt::End;
     #[pymodule_export]
     use crate::session::{Node, Session};
 

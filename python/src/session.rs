@@ -1,6 +1,6 @@
 //! A loaded model, and its runs.
 
-use crate::interrupt::Interruption;
+use crate::interrupt::{End, Interruption};
 use crate::options::{Options, Source};
 use crate::{arrays, errors, interrupt};
 use onnxref::{Dim, Error, Inputs, Kind, Model, NodeInfo, Value, ValueInfo, ValueType, Watch};
@@ -72,7 +72,7 @@ impl Session {
     }
 
     /// The values of `names`, or all outputs.
-    #[pyo3(signature = (names, feeds, watch=None, timeout=None))]
+    #[pyo3(signature = (names, feeds, watch=None, timeout=None, end=None))]
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -80,6 +80,7 @@ impl Session {
         feeds: &Bound<'py, PyDict>,
         watch: Option<Py<PyAny>>,
         timeout: Option<f64>,
+        end: Option<PyRef<'py, End>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let mut time = None;
         if let Some(seconds) = timeout {
@@ -88,7 +89,7 @@ impl Session {
         }
         let fed = self.feeds(feeds)?;
         let ended = Interruption::default();
-        let cancel = ended.cancel(time);
+        let cancel = ended.cancel(time, end.as_deref());
         let outputs = |name: &String| self.0.outputs().any(|output| output.name == *name);
         let inner = names.iter().flatten().filter(|name| !outputs(name)).map(|name| (name.clone(), None)).collect();
         let mut watcher = Watcher { inner, callback: watch, ended: ended.clone() };
@@ -187,9 +188,13 @@ fn type_text(of: &ValueType) -> String {
 pub(crate) struct Node {
     /// Its position in its graph or function, from 0.
     index: usize,
+    /// Its name; it may be empty.
     name: String,
+    /// Its operator.
     operator: String,
+    /// The domain of the operator; empty for ai.onnx.
     domain: String,
+    /// The version of the operator that runs.
     version: i64,
     /// The calls of model functions around it.
     function: Option<String>,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import subprocess
 import sys
@@ -67,6 +68,35 @@ def test_it_is_pickled_without_the_model(table: Path) -> None:
         Predictor(table.with_name("none.onnx"))
 
 
+def test_a_model_goes_with_its_predictors(table: Path) -> None:
+    """But for the four that came last: an engine may make a predictor for each task."""
+    content = table.read_bytes()
+    predict = Predictor(content)
+    key = predict._key
+    assert len(key) == 64 and _SESSIONS[key] is predict._session and Predictor(content)._session is predict._session
+    others = [Predictor(content, limits={"run_nodes": 100 + k}) for k in range(4)]
+    assert predict({"ids": np.array([5])})["y"].tobytes() == TABLE[5].tobytes()
+    assert key in _SESSIONS and len({each._key for each in others}) == 4
+    text = pickle.dumps(predict)
+    del predict
+    gc.collect()
+    assert key not in _SESSIONS
+    again = pickle.loads(text)
+    assert again._key == key and key not in _SESSIONS
+    assert again({"ids": np.array([5])})["y"].tobytes() == TABLE[5].tobytes()
+    held = _SESSIONS[key]
+    del again
+    gc.collect()
+    assert pickle.loads(text)({"ids": np.array([5])}) and _SESSIONS[key] is held, "it was loaded twice"
+
+
+def test_a_batch_is_not_charged_for_the_model(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    predict = Predictor(table.read_bytes())
+    monkeypatch.setattr("onnxref.batch._key", lambda state: pytest.fail("the model is hashed again"))
+    for _ in range(2):
+        assert predict({"ids": np.array([5])})["y"].tobytes() == TABLE[5].tobytes()
+
+
 def test_errors_name_the_row(table: Path) -> None:
     predict = Predictor(table)
     with pytest.raises(IndexOutOfRangeError, match=r"^row 2: node #0 \(Gather-13\): indices.* = 100 is out of range") as raised:
@@ -74,6 +104,8 @@ def test_errors_name_the_row(table: Path) -> None:
     assert (raised.value.row, raised.value.value) == (2, 100)
     with pytest.raises(InputError, match="there is no column 'ids': the columns are id"):
         predict({"id": np.array([1])})
+    with pytest.raises(InputError, match="^column 'name' has 3 rows, but others have 2$"):
+        Predictor(table, keep="name")({"ids": np.array([1, 2]), "name": ["a", "b", "c"]})
     with pytest.raises(InputError, match="the model has no input 'key': it has ids"):
         Predictor(table, inputs={"key": "ids"})
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import errno
+import os
+import pickle
+import threading
 from pathlib import Path
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
 from conftest import CASES
+from onnx import helper
 
 import onnxref
 
@@ -88,6 +96,20 @@ def test_text_and_files(tmp_path: Path) -> None:
         onnxref.Document.open(tmp_path / "none.onnx")
 
 
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    for path, number, text in [
+        (tmp_path / "none" / "x.onnx", errno.ENOENT, "No such file or directory"),
+        (tmp_path, errno.EISDIR, "Is a directory"),
+    ]:
+        with pytest.raises(OSError) as raised:
+            rows().save(path)
+        for error in (raised.value, pickle.loads(pickle.dumps(raised.value))):
+            assert isinstance(error, onnxref.WriteError) and not isinstance(error, ValueError)
+            assert (error.errno, error.strerror, error.filename) == (number, text, os.fspath(path))
+            assert str(error) == f'file "{path}": {text} (os error {number})' and error.kind == "io"
+    assert not list(tmp_path.iterdir())
+
+
 def test_changes() -> None:
     document = rows()
     document.simplify()
@@ -104,3 +126,122 @@ def test_changes() -> None:
     with pytest.raises(onnxref.InputError, match='the graph has no value "rows"') as raised:
         document.extract(outputs=["rows"])
     assert raised.value.value_name == "rows"
+
+
+def test_types_and_sizes() -> None:
+    """Those of NumPy, and what is listed."""
+    document = onnxref.Document()
+    types: list[tuple[Any, str]] = [
+        ("float32", "tensor(float)"), ("double", "tensor(double)"), (np.float32, "tensor(float)"),
+        (np.dtype("i8"), "tensor(int64)"), (bool, "tensor(bool)"), (str, "tensor(string)"),
+        (ml_dtypes.bfloat16, "tensor(bfloat16)"), (ml_dtypes.int4, "tensor(int4)"),
+    ]  # fmt: skip
+    for k, (dtype, text) in enumerate(types):
+        document.add_input(f"x{k}", dtype, (2, "n", None, np.int64(0)))
+        assert document.inputs[-1] == (f"x{k}", text, [2, "n", None, 0])
+    for text in (
+        "tensor(float16)", "seq(tensor(int64))", "optional(seq(tensor(string)))", "map(int64,tensor(float))",
+        "seq(map(string,tensor(double)))",
+    ):  # fmt: skip
+        document.add_output("y", text)
+        assert document.outputs[-1] == ("y", text, None)
+    document.add_output("untyped")
+    assert document.outputs[-1] == ("untyped", None, None)
+    before = document.to_bytes()
+    wrong: list[tuple[tuple[Any, ...], type[Exception], str]] = [
+        (("float32", [-1]), onnxref.InputError, "size -1: a size can't be negative"),
+        (("float32", [2**63]), onnxref.InputError, f"size {2**63}: a size is from 0 to {2**63 - 1}"),
+        (("float32", [1.5]), TypeError, "size 1.5: expected a number, the name of a symbol, or None"),
+        (("float32", 3), TypeError, "shape=3: expected a list of numbers, names of symbols and None"),
+        (("float32", "abc"), TypeError, "shape='abc': expected a list of numbers, names of symbols and None"),
+        (("seq(tensor(float))", [1]), onnxref.InputError, '"z": only a tensor with a dtype has a shape'),
+        ((None, [1]), onnxref.InputError, '"z": only a tensor with a dtype has a shape'),
+        (("tensor(floaty)",), onnxref.InputError, 'dtype="tensor(floaty)": not an element type, such as float32'),
+        (("seq(" * 50 + "tensor(float)" + ")" * 50,), onnxref.InputError, "not an element type, such as float32"),
+        ((5,), TypeError, "dtype=5: not an element type, such as float32"),
+        ((np.dtype("M8"),), TypeError, "dtype=dtype('<M8'): not an element type, such as float32"),
+    ]
+    for arguments, kind, text in wrong:
+        for add in (document.add_input, document.add_output):
+            with pytest.raises(kind) as raised:
+                add("z", *arguments)
+            assert str(raised.value).endswith(text)
+    for size, text in ((-4, "size -4: a size can't be negative"), (2**70, f"size {2**70}: a size is from 0 to {2**63 - 1}")):
+        with pytest.raises(onnxref.InputError) as refused:
+            document.set_symbol("n", size)
+        assert str(refused.value) == text
+    with pytest.raises(TypeError, match=r"^size 1\.5: expected a number, the name of a symbol, or None$"):
+        document.set_symbol("n", 1.5)  # type: ignore[arg-type]
+    for call in (
+        lambda: document.add_node("Neg", "x0", ["y"]), lambda: document.add_node("Clip", ["x0", None], ["y"]),
+        lambda: document.extract(outputs="y"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="puts=.*: expected a list of names$"):
+            call()
+    assert document.to_bytes() == before
+
+
+def test_opsets() -> None:
+    assert [onnxref.Document(opset=opset).ir_version for opset in (9, 22, 23, 25, 28)] == [10, 10, 11, 13, 14]
+    document = onnxref.Document()
+    document.set_opset("ai.onnx.ml", 3)
+    document.set_opset("ai.onnx", 24)
+    assert document.opsets == {"ai.onnx.ml": 3, "": 24} and document.ir_version == 12
+    for opset in range(1, onnx.defs.onnx_opset_version() + 1):
+        document = onnxref.Document(opset=opset)
+        assert document.ir_version == max(10, helper.find_min_ir_version_for([helper.make_opsetid("", opset)], True))
+
+
+def test_a_name_may_stay() -> None:
+    document = rows()
+    before = document.to_bytes()
+    document.rename("y", "y")
+    assert document.to_bytes() == before
+    with pytest.raises(onnxref.InputError, match='^the graph has no value "z"$'):
+        document.rename("z", "z")
+
+
+def test_copies() -> None:
+    document = rows()
+    for same in (copy.copy(document), copy.deepcopy([document])[0], pickle.loads(pickle.dumps(document))):
+        assert same is not document and same.to_bytes() == document.to_bytes()
+        same.rename("y", "z")
+        assert document.outputs[0][0] == "y" and same.outputs[0][0] == "z"
+
+
+def test_a_document_is_a_model() -> None:
+    document = rows()
+    feeds = {"indices": np.array([2, 0])}
+    assert onnxref.InferenceSession(document).run(None, feeds)[0].tolist() == [[8, 10], [0, 2]]
+    assert onnxref.run(document, **feeds)["y"].tolist() == [[8, 10], [0, 2]]
+    assert onnxref.check(document)["valid"] and onnxref.inspect(document)["totals"]["nodes"] == 4
+    assert onnxref.Document.open(document).to_bytes() == document.to_bytes()
+    # Its own graph is what it was before.
+    document.add_node("If", ["c"], ["z"], {"then_branch": document, "else_branch": document})
+    assert [node.op_type for node in document.nodes][-1] == "If" and document.to_text().count("pick") == 3
+
+
+def test_threads_share_a_document() -> None:
+    """One that changes it while others work on it is told so."""
+    document = onnxref.Document()
+    document.add_initializer("big", np.zeros(1 << 19, np.int8))
+    told: list[str] = []
+    reading = threading.Thread(target=lambda: [document.to_text() for _ in range(3)])
+    reading.start()
+    while reading.is_alive():
+        try:
+            document.rename("big", "big")
+        except RuntimeError as error:
+            told.append(str(error))
+    reading.join()
+    assert set(told) == {"another thread works on the document"}
+
+
+def test_everything_public_is_explained() -> None:
+    for name in onnxref.__all__:
+        value = getattr(onnxref, name)
+        assert name == "__version__" or value.__doc__, name
+        if isinstance(value, type) and value.__module__.startswith("onnxref"):
+            for own, member in vars(value).items():
+                called = callable(member) or isinstance(member, (property, staticmethod)) or hasattr(member, "__get__")
+                assert own.startswith("_") or not called or member.__doc__, f"{name}.{own}"

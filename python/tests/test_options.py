@@ -90,6 +90,23 @@ def test_session_options(chain: bytes) -> None:
     assert session.get_modelmeta().graph_name == "g"
 
 
+def test_config_entries(chain: bytes) -> None:
+    options = onnxref.SessionOptions()
+    for key, value, text in [
+        ("session.set_denormal_as_zero", "1", "is not implemented: onnxref computes with subnormal numbers"),
+        ("session.set_denormal_as_zero", "yes", "is neither 0 nor 1"),
+        ("session.load_model_format", "ORT", "is not implemented: onnxref reads ONNX only"),
+        ("onnxref.untrusted", "1", "sets nothing: in Python it is an argument of InferenceSession"),
+    ]:
+        with pytest.raises(InputError) as raised:
+            options.add_session_config_entry(key, value)
+        assert str(raised.value) == f'the config entry "{key}": "{value}" {text}'
+    options.add_session_config_entry("session.set_denormal_as_zero", "0")
+    options.add_session_config_entry("session.load_model_format", "ONNX")
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", "/data")
+    assert InferenceSession(chain, options, external_roots="/more")._options["external_roots"] == ["/more", "/data"]
+
+
 def test_names_of_arguments(chain: bytes) -> None:
     """As onnxruntime and onnx have them."""
     for session in (InferenceSession(path_or_bytes=chain), onnxref.ReferenceEvaluator(proto=onnx.load_from_string(chain))):

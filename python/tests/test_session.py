@@ -133,6 +133,7 @@ def test_timeout(endless: bytes) -> None:
     with pytest.raises(Cancelled) as raised:
         session.run(None, feeds, timeout=0.2)
     assert 0.2 <= time.monotonic() - start < 10 and raised.value.kind == "cancelled"
+    assert str(raised.value).endswith("the time of the run is up")
     for wrong in (-1, -0.5, float("nan")):
         with pytest.raises(InputError, match=f"^timeout={wrong}: expected a number of seconds that is not negative$"):
             session.run(None, feeds, timeout=wrong)
@@ -140,6 +141,26 @@ def test_timeout(endless: bytes) -> None:
         session.run(None, feeds, timeout="1")  # type: ignore[arg-type]
     for timeout in (60, 2.0**63, 2**70, float("inf"), np.float32(60)):
         assert session.run(None, {**feeds, "n": np.int64(3)}, timeout=timeout)[0].shape == (8,)
+
+
+def test_another_thread_ends_a_run(endless: bytes, chain: bytes) -> None:
+    session, options = InferenceSession(endless), onnxref.RunOptions()
+    feeds = {"n": np.int64(2**40), "x": np.ones(8, np.float32)}
+    assert options.terminate is False
+    threading.Timer(0.3, lambda: setattr(options, "terminate", True)).start()
+    start = time.monotonic()
+    with pytest.raises(Cancelled, match="the run was cancelled by its caller$"):
+        session.run(None, feeds, options, timeout=60)
+    assert 0.2 <= time.monotonic() - start < 10 and options.terminate is True
+    # It stays so, whatever the session and the values.
+    session = InferenceSession(chain)
+    for names in (None, ["hidden"]):
+        with pytest.raises(Cancelled, match="the run was cancelled by its caller$"):
+            session.run(names, {"x": ONE}, options)
+    with pytest.raises(Cancelled):
+        session.run(None, {"x": ONE}, options, intermediate=True)
+    options.terminate = False
+    assert session.run(["hidden"], {"x": ONE}, options)[0].tolist() == [2]
 
 
 INTERRUPTED = """
@@ -268,6 +289,27 @@ def test_pickles(chain: bytes, gather: bytes, tmp_path: Path) -> None:
     path.write_bytes(chain)
     with pytest.raises(LoadError, match="was changed since it was loaded: the model can't be pickled"):
         pickle.dumps(session)
+
+
+def test_a_relative_path_stays_that_of_the_file(chain: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(chain)
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    session = InferenceSession("model.onnx")
+    with pytest.raises(ModelNotFoundError) as raised:
+        InferenceSession("none.onnx")
+    assert raised.value.filename == "none.onnx" and str(raised.value).startswith('model "none.onnx": ')
+    monkeypatch.chdir(tmp_path / "other")
+    # Optimisation computed it in place of a node: the model is loaded again.
+    assert session.run(["hidden"], {"x": ONE})[0].tolist() == [2]
+    assert pickle.loads(pickle.dumps(session)).run(None, {"x": ONE})[0].tolist() == [3]
+    assert session._repr_svg_().startswith("<svg")
+    path.unlink()
+    with pytest.raises(ModelNotFoundError) as raised:
+        pickle.dumps(session)
+    assert str(raised.value) == f"{path} isn't there any more: the model can't be pickled"
+    assert raised.value.filename == str(path)
 
 
 def test_a_pickle_has_a_hash_of_external_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

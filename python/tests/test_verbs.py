@@ -92,7 +92,7 @@ def test_inputs_of_compare() -> None:
 
 def test_messages_name_arguments(chain: bytes) -> None:
     for options, text in [
-        ({"timeout": 0}, "the run was cancelled by its caller: timeout=SECONDS gives it more time"),
+        ({"timeout": 0}, "the time of the run is up: timeout=SECONDS gives it more time"),
         ({"limit": {"nodes": 0}}, 'the limit is 0 (limit={"nodes": N} raises it)'),
         ({"set": {"n": 2}}, "set n=2: no input has this dimension; open dimensions: N"),
     ]:

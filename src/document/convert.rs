@@ -1,11 +1,11 @@
 //! Models of a later opset: nodes whose operators differ in form only are rewritten.
 
 use super::changes::{change, renew};
-use super::extract::domain;
+use super::extract::{self, domain};
 use super::names::{Names, all_nodes};
 use super::simplify::{ALL_CONSTANTS, FREE_INITIALIZERS, is_old_constant, makers};
 use super::step::{Beside, LATER, Step};
-use super::{Document, Function, Graph, Initializer, Node, OpsetImport, Part, ValueInfo};
+use super::{Content, Document, Function, Graph, Initializer, Node, OpsetImport, Part, ValueInfo};
 use crate::error::{Error, Result, quote};
 use crate::graph::{GraphDetails, NodeDetails, types};
 use crate::model::Inspection;
@@ -35,7 +35,8 @@ impl Document {
     /// inspection of this document, which has types and shapes.
     ///
     /// # Errors
-    /// [`Kind::Input`](crate::Kind::Input) for an opset that isn't known, or is before that of the model or of a function.
+    /// [`Kind::Input`](crate::Kind::Input) for an opset that isn't known, or is before that of the model or of a function; for
+    /// an inspection from before a change.
     /// [`Kind::Unsupported`](crate::Kind::Unsupported) if nodes change in more than form: [`Error::causes`] lists them, with their reasons. The
     /// document stays as it was then.
     ///
@@ -54,6 +55,7 @@ impl Document {
     /// # Ok::<(), onnxref::Error>(())
     /// ```
     pub fn convert(&mut self, found: &Inspection, opset: i64) -> Result<()> {
+        self.check_found(found)?;
         let newest = schema::newest("").unwrap_or_default();
         if !(1..=newest).contains(&opset) {
             return Err(Error::input(format!("opset {opset}: allowed 1..={newest}")).value(opset));
@@ -63,7 +65,7 @@ impl Document {
         let old_ir = after.ir_version.unwrap_or_default();
         let ir = old_ir.max(ir_version(opset));
         let mut converter = Converter::new(&after, opset, ir);
-        let content = &mut *after.content;
+        let content: &mut Content = &mut after;
         let implied = (old_ir < IMPORTS && content.opset_imports.is_empty()).then_some(1);
         let from = import(&mut content.opset_imports, implied, opset, "the model")?;
         if let Some(from) = from {
@@ -75,20 +77,48 @@ impl Document {
         if let Some(refused) = Error::all(converter.refused, converter.count, None) {
             return Err(refused);
         }
-        if old_ir < FREE_INITIALIZERS && ir >= FREE_INITIALIZERS {
-            content.graph.change_if(fix_inputs);
-        }
+        content.raise(ir);
         if from.is_some_and(|from| from < opset) {
             content.drop_training();
         }
-        content.ir_version = Some(ir);
         *self = after;
         Ok(())
+    }
+
+    /// Imports a version of the operators of a domain, in the place of the one that was imported: nodes stay as they are,
+    /// where [`Document::convert`] changes them. The version of the format is raised as it is there.
+    ///
+    /// ```
+    /// use onnxref::document::{Document, Graph};
+    ///
+    /// let mut document = Document::new(Graph::new("g"), 22);
+    /// assert_eq!(document.ir_version, Some(10));
+    /// document.set_opset("ai.onnx", 25);
+    /// assert_eq!((document.opset_imports.len(), document.ir_version), (1, Some(13)));
+    /// ```
+    pub fn set_opset(&mut self, domain: &str, version: i64) {
+        let (content, own) = (&mut **self, extract::domain(domain));
+        content.opset_imports.retain(|import| extract::domain(&import.domain) != own);
+        content.opset_imports.push(OpsetImport::new(own, version).into());
+        if own.is_empty() {
+            content.raise(ir_version(version));
+        }
+    }
+}
+
+impl Content {
+    /// Raises the version of the format.
+    fn raise(&mut self, ir: i64) {
+        let old = self.ir_version.unwrap_or_default();
+        if old < FREE_INITIALIZERS && ir >= FREE_INITIALIZERS {
+            self.graph.change_if(fix_inputs);
+        }
+        self.ir_version = Some(ir.max(old));
     }
 }
 
 /// The first version of the format that has an opset.
-fn ir_version(opset: i64) -> i64 {
+pub(super) fn ir_version(opset: i64) -> i64 {
     let rows = IR_VERSIONS.iter().chain([&NEWEST]);
     rows.rev().find(|(first, _)| *first <= opset).map_or(IMPORTS, |(_, ir)| *ir)
 }

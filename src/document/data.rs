@@ -197,14 +197,13 @@ impl Document {
 
     /// Calls `change` with each tensor, and whether it is an initializer. It returns whether it has changed it.
     fn change_tensors(&mut self, change: &mut Change<'_>) -> Result<()> {
-        self.content.try_change(|content| {
+        self.try_change(|content| {
             let mut changed = content.graph.try_change(|graph| graph_tensors(graph, change))?;
             for function in &mut content.functions {
                 changed |= function.try_change(|function| nodes_tensors(&mut function.nodes, change))?;
             }
             Ok(changed)
-        })?;
-        Ok(())
+        })
     }
 }
 

@@ -25,20 +25,20 @@ impl Document {
     /// for another size: there it becomes this one where that follows, and unknown elsewhere.
     ///
     /// # Errors
-    /// No shape has the symbol.
+    /// No shape has the symbol, or the size is negative.
     pub fn set_symbol(&mut self, symbol: &str, size: &Size) -> Result<()> {
         if !self.symbols().iter().any(|known| known == symbol) {
             return Err(Error::input(format!("no shape has the symbol {}", quote(symbol))).about(symbol));
         }
+        size.check()?;
         let old = Size::Symbol(symbol.to_string());
         if old == *size {
             return Ok(());
         }
-        self.content
-            .change_if(|content| content.graph.change_if(|graph| graph.replace_size(&old, &|_, _| size.clone())));
+        self.change_if(|content| content.graph.change_if(|graph| graph.replace_size(&old, &|_, _| size.clone())));
         let mut open = self.clone();
         let unknown = |_: &str, _| Size::Unknown;
-        let inside = open.content.change_if(|content| {
+        let inside = open.change_if(|content| {
             let mut replace = |body: &mut Graph| body.replace_size(&old, &unknown);
             let mut changed = content.graph.change_if(|graph| graph.each_body_inside(&mut replace));
             for function in &mut content.functions {
@@ -58,10 +58,11 @@ impl Document {
     /// Sets a dimension of an input.
     ///
     /// # Errors
-    /// There is no such input, no shape is declared for it, or it has no such dimension.
+    /// There is no such input, no shape is declared for it, it has no such dimension, or the size is negative.
     pub fn set_dimension(&mut self, input: &str, axis: usize, size: Size) -> Result<()> {
+        size.check()?;
         let wrong = |why: String| Error::input(format!("input {} {why}", quote(input))).about(input);
-        let inputs = &mut self.content.graph.inputs;
+        let inputs = &mut self.graph.inputs;
         let info = inputs.iter_mut().find(|info| info.name == input);
         let info = info.ok_or_else(|| Error::input(format!("there is no input {}", quote(input))).about(input))?;
         let rank = info.dims().ok_or_else(|| wrong("has no declared shape".to_string()))?.len();
@@ -78,7 +79,7 @@ impl Document {
     /// As [`Document::inspect`].
     pub fn renew_shapes(&mut self, options: &LoadOptions) -> Result<()> {
         let (mut declared, mut after) = (Vec::new(), self.clone());
-        after.content.change_if(|content| {
+        after.change_if(|content| {
             content.graph.change_if(|graph| {
                 graph.each_body_inside(&mut |body| {
                     declared.extend(body.outputs.iter().cloned());
@@ -98,7 +99,7 @@ impl Document {
             }
             changed
         };
-        after.content.change_if(|content| content.graph.change_if(|graph| graph.each_body_inside(&mut restore)));
+        after.change_if(|content| content.graph.change_if(|graph| graph.each_body_inside(&mut restore)));
         *self = after;
         Ok(())
     }
@@ -107,7 +108,7 @@ impl Document {
     /// and inputs and outputs of bodies, keep their ranks: those of bodies say what a Loop passes in and what it gives
     /// without a trip.
     pub fn drop_shapes(&mut self) {
-        self.content.change_if(|content| {
+        self.change_if(|content| {
             let mut changed = content.graph.change_if(Graph::drop_shapes);
             for info in &mut content.graph.outputs {
                 changed |= info.change_if(open_dims);

@@ -82,7 +82,7 @@ impl Document {
         // An input that is asked for keeps its default, even if no output depends on it.
         let asked: HashSet<&str> = kept_inputs.iter().map(String::as_str).collect();
         let keeps = |name: &str| (values.contains(name) || asked.contains(name)) && !cut.contains(name);
-        let content: &mut Content = &mut self.content;
+        let content: &mut Content = self;
         let graph: &mut Graph = &mut content.graph;
         let declared = {
             let [own, inside] = [typed(graph.inputs.iter().chain(&graph.outputs)), typed(&graph.value_info)];

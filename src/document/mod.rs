@@ -48,7 +48,7 @@ pub use tensor::{External, Initializer, SparseInitializer};
 pub use types::{Dimension, ElementType, MapType, Shape, Size, TensorType, Type, ValueInfo};
 
 use crate::error::{Error, Result};
-use crate::model::{Inspection, IntoBytes, LoadOptions, Model};
+use crate::model::{Inspection, IntoBytes, LoadOptions, Model, State};
 use crate::onnx;
 use crate::openvino;
 use bytes::Bytes;
@@ -76,15 +76,17 @@ pub struct Document {
     path: Option<PathBuf>,
     /// How it was read, and how external data is.
     options: LoadOptions,
+    state: State,
 }
 
 impl Document {
-    /// A model of a graph, whose nodes use a version of `ai.onnx`.
+    /// A model of a graph, whose nodes use a version of `ai.onnx`. The version of the format is 10, or the first that has
+    /// the opset.
     pub fn new(graph: Graph, opset: i64) -> Document {
         let opset_imports = vec![OpsetImport::new("", opset).into()];
-        let content =
-            Content { ir_version: Some(IR_VERSION), graph: graph.into(), opset_imports, ..Content::default() };
-        Document { content: content.into(), path: None, options: LoadOptions::default() }
+        let ir_version = Some(convert::ir_version(opset).max(IR_VERSION));
+        let content = Content { ir_version, graph: graph.into(), opset_imports, ..Content::default() };
+        Document { content: content.into(), path: None, options: LoadOptions::default(), state: State::new() }
     }
 
     /// Reads an .onnx file, or the text form of one: a file whose name ends in `.onnxtxt`. External data is left where it is.
@@ -143,7 +145,8 @@ impl Document {
         if !content.graph.is_unchanged() {
             return Err(Error::model("the model has no graph"));
         }
-        Ok(Document { content: Part::read(content, file), path: path.map(Path::to_path_buf), options: options.clone() })
+        let (path, options) = (path.map(Path::to_path_buf), options.clone());
+        Ok(Document { content: Part::read(content, file), path, options, state: State::new() })
     }
 
     /// The file that it was read from.
@@ -204,11 +207,39 @@ impl Document {
     /// As [`Document::write`] and [`LoadOptions::inspect`].
     pub fn inspect(&self, options: &LoadOptions) -> Result<Inspection> {
         let path = self.path();
-        options.examine(self.to_bytes()?, path, true, &options.files(path))
+        let found = options.examine(self.to_bytes()?, path, true, &options.files(path))?;
+        Ok(Inspection { state: Some(self.state), ..found })
+    }
+
+    /// Changes the content, if `change` returns true.
+    fn change_if(&mut self, change: impl FnOnce(&mut Content) -> bool) -> bool {
+        let changed = self.content.change_if(change);
+        if changed {
+            self.state = State::new();
+        }
+        changed
+    }
+
+    /// As [`Document::change_if`], of a change that may fail.
+    fn try_change(&mut self, change: impl FnOnce(&mut Content) -> Result<bool>) -> Result<()> {
+        if self.content.try_change(change)? {
+            self.state = State::new();
+        }
+        Ok(())
+    }
+
+    /// Checks that an inspection is that of the document as it is. That of a file is taken as it is given.
+    fn check_found(&self, found: &Inspection) -> Result<()> {
+        match found.state {
+            Some(state) if state != self.state => {
+                Err(Error::input("the document was changed after its inspection: inspect it again"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
-/// The version of the format of new documents: the first that has all of opset 22 and before.
+/// The least version of the format of new documents: the first that has all of opset 22 and before.
 const IR_VERSION: i64 = 10;
 
 impl Deref for Document {
@@ -221,6 +252,7 @@ impl Deref for Document {
 
 impl DerefMut for Document {
     fn deref_mut(&mut self) -> &mut Content {
+        self.state = State::new();
         &mut self.content
     }
 }

@@ -155,7 +155,7 @@ fn replace(name: &mut String, names: &Renamed<'_>) -> bool {
 }
 
 impl Document {
-    /// Renames a value of the graph wherever it is used, in bodies too.
+    /// Renames a value of the graph wherever it is used, in bodies too. Its own name changes nothing.
     ///
     /// # Errors
     /// The graph has no such value, or the new name is that of another value, of the graph or of a body.
@@ -174,10 +174,13 @@ impl Document {
         if new.is_empty() {
             return Err(Error::input("a value's name can't be empty").about(old));
         }
+        if new == old {
+            return Ok(());
+        }
         if self.graph.defined().contains(new) || self.graph.is_inside(new) {
             return Err(Error::input(format!("there is a value {} already", quote(new))).about(new));
         }
-        self.content.change_if(|content| {
+        self.change_if(|content| {
             content.drop_training();
             content.graph.change_if(|graph: &mut Graph| graph.rename_uses(&[(old, new)].into()))
         });

@@ -3,6 +3,7 @@
 use super::dims::replace_in;
 use super::extract::domain;
 use super::{Content, Dimension, Document, Graph, Node, Part, Size, ValueInfo};
+use crate::error::Result;
 use crate::graph::{GraphDetails, Scope, ValueDetails};
 use crate::model::Inspection;
 use std::borrow::Cow;
@@ -34,6 +35,9 @@ impl Document {
     /// for which no shape is declared. In a function it declares what holds in all calls. `found` is the inspection of this
     /// document.
     ///
+    /// # Errors
+    /// The document was changed after its inspection.
+    ///
     /// ```
     /// use onnxref::document::{Document, Graph, Node, Size, ValueInfo};
     /// use onnxref::DType;
@@ -45,13 +49,15 @@ impl Document {
     ///     .output(ValueInfo::untyped("y"));
     /// let mut document = Document::new(graph, 22);
     /// let found = document.inspect(&Default::default())?;
-    /// document.declare_shapes(&found);
+    /// document.declare_shapes(&found)?;
     /// assert_eq!(document.graph.value_info[0].dims().unwrap()[0].size, Size::from("n"));
     /// # Ok::<(), onnxref::Error>(())
     /// ```
-    pub fn declare_shapes(&mut self, found: &Inspection) {
+    pub fn declare_shapes(&mut self, found: &Inspection) -> Result<()> {
+        self.check_found(found)?;
         let mut graphs = Graphs::new(&self.content, &found.graph);
         let with_functions = self.ir_version >= Some(FUNCTION_TYPES);
+        // Not a change of its state: the inspection knows what is declared.
         self.content.change_if(|content| {
             let mut changed = content.graph.change_if(|graph| graph.declare(GRAPH, &mut graphs, What::All));
             for (function, place) in content.functions.iter_mut().zip(GRAPH + 1..) {
@@ -63,20 +69,21 @@ impl Document {
             }
             changed
         });
+        Ok(())
     }
 
     /// As [`Document::declare_shapes`], for outputs of the graph and its bodies only, and for sizes that are unknown too.
     pub(super) fn declare_outputs(&mut self, found: &Inspection) {
         let mut graphs = Graphs::new(&self.content, &found.graph);
         let declare = |graph: &mut Graph| graph.declare(GRAPH, &mut graphs, What::Outputs);
-        self.content.change_if(|content| content.graph.change_if(declare));
+        self.change_if(|content| content.graph.change_if(declare));
     }
 
     /// Replaces a size in bodies and functions: by the new one where that follows, else it is unknown. `found` is the inspection
     /// of this document, with unknown sizes there.
     pub(super) fn replace_inside(&mut self, old: &Size, new: &Size, found: &Inspection) {
         let mut graphs = Graphs::new(&self.content, &found.graph);
-        self.content.change_if(|content| {
+        self.change_if(|content| {
             let what = What::Size(old, new);
             let mut changed = content.graph.change_if(|graph| bodies(&mut graph.nodes, GRAPH, &mut graphs, what));
             for (function, place) in content.functions.iter_mut().zip(GRAPH + 1..) {

@@ -25,7 +25,7 @@ impl Document {
     /// functions that are called.
     ///
     /// # Errors
-    /// If the graph is not valid.
+    /// If the graph is not valid, or the document was changed after its inspection.
     ///
     /// ```
     /// use onnxref::document::{Document, Graph, Initializer, Node, ValueInfo};
@@ -45,13 +45,14 @@ impl Document {
     /// # Ok::<(), onnxref::Error>(())
     /// ```
     pub fn simplify(&mut self, found: &Inspection, max_bytes: u64) -> Result<()> {
+        self.check_found(found)?;
         let as_nodes = self.ir_version.is_none_or(|version| version < FREE_INITIALIZERS);
         let opset = self.opset_imports.iter().filter(|import| domain(&import.domain).is_empty());
         let all_types = opset.filter_map(|import| import.version).max() >= Some(ALL_CONSTANTS);
         let functions = self.functions.iter().filter(|function| domain(&function.domain).is_empty());
         let functions = functions.map(|function| function.name.clone()).collect();
         let rules = Rules { max_bytes, as_nodes, all_types, functions };
-        self.content.try_change(|content| {
+        self.try_change(|content| {
             let mut changed = content.graph.try_change(|graph| graph.simplify(Some((&found.graph, 0)), &rules))?;
             for function in &mut content.functions {
                 changed |= function.try_change(|function| function.simplify(&rules))?;
@@ -64,8 +65,7 @@ impl Document {
                 content.drop_training();
             }
             Ok(changed)
-        })?;
-        Ok(())
+        })
     }
 }
 

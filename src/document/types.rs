@@ -4,7 +4,7 @@ use super::message::message;
 use super::wire::{Content, Field, Message, Writer};
 use super::{Entry, Fields, Part};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::value::{Dim, ValueType};
 
 message! {
@@ -144,6 +144,19 @@ impl From<&Dim> for Size {
 impl From<i64> for Size {
     fn from(size: i64) -> Size {
         Size::Fixed(size)
+    }
+}
+
+impl Size {
+    /// Checks that it may be declared.
+    ///
+    /// # Errors
+    /// It is a negative number.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Size::Fixed(size @ ..0) => Err(Error::input(format!("size {size}: a size can't be negative")).value(*size)),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod runner;
 
 pub use inputs::Inputs;
 pub use inspection::Inspection;
+pub(crate) use inspection::State;
 pub use options::{IntoBytes, LoadOptions};
 pub use outputs::Outputs;
 pub use runner::Runner;
@@ -257,6 +258,8 @@ impl Model {
             outputs.list.push((output.name.clone(), value));
         }
         slots.clear(context);
+        // What it captures is the caller's, who may want to see it go.
+        context.cancel = None;
         if let Ok(mut idle) = self.0.idle.lock() {
             idle.push(state);
         }
@@ -314,6 +317,24 @@ mod tests {
         shared::<Error>();
         sent::<Runner>();
     };
+
+    /// What a caller's function captures goes with the run.
+    #[test]
+    fn a_finished_run_keeps_nothing_of_its_caller() {
+        use crate::tensor::Tensor;
+        let path = "onnx-test-data/gather/onnx-1.12.0/node/test_gather_elements_0/model.onnx";
+        let model = Model::load(path).unwrap();
+        let data = Tensor::from_elements(&[2, 2], vec![1f32, 2.0, 3.0, 4.0]).unwrap();
+        for (index, runs) in [(0i64, true), (9, false)] {
+            let indices = Tensor::from_elements(&[2, 2], vec![index; 4]).unwrap();
+            let captured = Arc::new(());
+            let own = Arc::clone(&captured);
+            let cancel = Cancel::when(move || Arc::strong_count(&own) == 0);
+            let ran = model.run_with(crate::inputs![&data, &indices], &cancel);
+            drop(cancel);
+            assert_eq!((ran.is_ok(), Arc::strong_count(&captured)), (runs, 1));
+        }
+    }
 
     #[test]
     fn what_is_no_model() {

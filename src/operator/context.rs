@@ -61,10 +61,7 @@ impl Context {
     /// Fails if the run was cancelled.
     #[inline]
     pub(crate) fn check_cancel(&self) -> Result<()> {
-        match &self.cancel {
-            Some(cancel) if cancel.is_cancelled() => Err(cancelled()),
-            _ => Ok(()),
-        }
+        self.cancel.as_ref().map_or(Ok(()), Cancel::check)
     }
 
     /// Counts steps of work beyond the elements of outputs.
@@ -153,18 +150,14 @@ impl Context {
     }
 }
 
-#[cold]
-fn cancelled() -> Error {
-    Error::new(Kind::Cancelled, "the run was cancelled by its caller")
-}
-
 /// Error for a kernel that stopped. Only the operator can tell which index is out of range.
 impl From<Stopped> for Error {
     #[cold]
     fn from(why: Stopped) -> Error {
         match why {
             Stopped::OutOfRange => Error::bug("a kernel refused indices that are in range"),
-            Stopped::Cancelled => cancelled(),
+            Stopped::Cancelled => Error::new(Kind::Cancelled, "the run was cancelled by its caller"),
+            Stopped::Late => Error::new(Kind::Cancelled, "the time of the run is up"),
             Stopped::Misfit => Error::bug("a kernel was given operands and an output that don't fit"),
             Stopped::Panicked => Error::bug("a helper thread panicked"),
         }
@@ -204,6 +197,11 @@ impl Cancel {
         Cancel(Arc::new(Stop::when(ask)))
     }
 
+    /// As [`Cancel::when`], and once `time` has passed.
+    pub fn when_or_after(ask: impl Fn() -> bool + Send + Sync + 'static, time: Duration) -> Cancel {
+        Cancel(Arc::new(Stop::when_or_after(ask, time)))
+    }
+
     /// Stops current and future runs.
     pub fn cancel(&self) {
         self.0.stop();
@@ -212,5 +210,14 @@ impl Cancel {
     /// Whether it was called or its time is up.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_set()
+    }
+
+    /// Fails as a run does then: for work beside it.
+    ///
+    /// # Errors
+    /// [`Kind::Cancelled`]: it was called, or its time is up.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.is_cancelled() { Err(self.0.reason().into()) } else { Ok(()) }
     }
 }

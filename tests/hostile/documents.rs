@@ -137,10 +137,10 @@ fn calls_are_not_followed_without_end() {
     for (name, document) in [("a chain", chain), ("one name", same), ("a cycle", cycle)] {
         in_time(name, move || {
             // What is known of the graph alone.
-            let found = Document::new(graph(), 22).inspect(&options()).unwrap();
+            let found = options().inspect_bytes(Document::new(graph(), 22).to_bytes().unwrap()).unwrap();
             assert!(found.error.is_some());
             let mut changed = document.clone();
-            changed.declare_shapes(&found);
+            changed.declare_shapes(&found).unwrap();
             changed.simplify(&found, 1 << 20).unwrap();
             assert_eq!(changed.functions.len(), document.functions.len());
             document.clone().convert(&found, 24).unwrap();

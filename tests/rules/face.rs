@@ -71,7 +71,15 @@ fn a_run_is_cancelled_by_a_call_or_a_clock() {
     assert_eq!(model.run(good_feeds()).unwrap()["output"], good_output());
     assert_eq!(model.run_with(good_feeds(), &Cancel::after(Duration::from_secs(3600))).unwrap().len(), 1);
     let error = model.run_with(good_feeds(), &Cancel::after(Duration::ZERO)).unwrap_err();
-    assert_eq!(error.kind(), Kind::Cancelled);
+    assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Cancelled, "the time of the run is up"));
+    // Whichever comes first.
+    for (asked, time, text) in [
+        (true, Duration::from_secs(3600), "the run was cancelled by its caller"),
+        (false, Duration::ZERO, "the time of the run is up"),
+    ] {
+        let error = model.run_with(good_feeds(), &Cancel::when_or_after(move || asked, time)).unwrap_err();
+        assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Cancelled, text));
+    }
 }
 
 /// A model of an operator that never ends by itself, but looks whether it should.
@@ -102,6 +110,7 @@ fn a_run_is_cancelled_from_another_thread() {
     assert_eq!((error.kind(), error.place().operator.as_deref()), (Kind::Cancelled, Some("Own")), "{error}");
     let error = model.run_with(good_feeds(), &Cancel::after(Duration::from_millis(20))).unwrap_err();
     assert_eq!(error.kind(), Kind::Cancelled, "{error}");
+    assert!(error.to_string().ends_with(": the time of the run is up"), "{error}");
     let mut runner = model.runner();
     runner.feed_at(0, data()).unwrap();
     runner.feed_at(1, indices()).unwrap();

@@ -1,7 +1,7 @@
 //! Statistics of values: their range, and counts of elements that are worth a look.
 
 use crate::json::Element;
-use onnxref::{Cancel, DType, Error, Kind, Result, Scalar, Tensor, Value};
+use onnxref::{Cancel, DType, Result, Scalar, Tensor, Value};
 use serde::Serialize;
 
 /// The greatest finite value of float16.
@@ -132,10 +132,7 @@ impl Sums {
 
     fn end_piece(&mut self, cancel: &Cancel) -> Result<()> {
         self.sum += std::mem::take(&mut self.piece);
-        if cancel.is_cancelled() {
-            return Err(Error::new(Kind::Cancelled, "the run was cancelled by its caller"));
-        }
-        Ok(())
+        cancel.check()
     }
 
     #[inline]
@@ -212,7 +209,7 @@ fn is_float(dtype: DType) -> bool {
 mod tests {
     use super::*;
     use onnxref::half::{bf16, f16};
-    use onnxref::{Optional, Sequence, ValueType};
+    use onnxref::{Kind, Optional, Sequence, ValueType};
 
     fn of(value: impl Into<Value>) -> Statistics {
         Statistics::of(&value.into(), &Cancel::new()).unwrap().unwrap()

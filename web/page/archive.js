@@ -23,12 +23,27 @@ async function unzip(bytes) {
     left -= size;
     if (left < 0) throw new Error("it unpacks to more than 1 GiB");
     if (method !== 0 && method !== 8) throw new Error(`${title} is compressed by method ${method}: allowed none and deflate`);
-    const unpacked = method === 8 ? await inflate(content, "deflate-raw") : content;
+    const unpacked = method === 8 ? await inflate(content, "deflate-raw", size) : content;
+    if (unpacked.length > size) throw new Error(`${title} has more than the ${size} bytes that are declared`);
     if (unpacked.length !== size) throw new Error(`${title} has ${unpacked.length} bytes, but ${size} are declared`);
     files.push([title, unpacked]);
     at += 46 + name + extra + comment;
   }
   return files;
+}
+
+/** Unpacked bytes. Of more than `most` no more are unpacked than it takes to see that. */
+async function inflate(bytes, format, most = Infinity) {
+  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream(format)).getReader();
+  const pieces = [];
+  for (let length = 0; length <= most;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    length += value.length;
+    pieces.push(value);
+    if (length > most) reader.cancel().catch(() => {});
+  }
+  return new Uint8Array(await new Blob(pieces).arrayBuffer());
 }
 
 /** An archive of files, not compressed. */

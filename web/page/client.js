@@ -52,11 +52,6 @@ async function unpack(text) {
   return inflate(bytes, "gzip");
 }
 
-async function inflate(bytes, format) {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream(format));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-}
-
 /** A model that is loaded when it is first used, and again after a stop. */
 class Model {
   constructor(load) {

@@ -9,6 +9,7 @@ from ._errors import (
     ModelNotFoundError,
     OnnxrefError,
     UnsupportedModelError,
+    WriteError,
 )
 from ._onnxref import Document, DocumentNode, Node, __version__
 from ._options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions
@@ -35,6 +36,7 @@ __all__ = [
     "RunOptions",
     "SessionOptions",
     "UnsupportedModelError",
+    "WriteError",
     "__version__",
     "check",
     "compare",

@@ -27,6 +27,18 @@ _SIGNED = (22, 26)
 CODES: dict[np.dtype[Any], int] = {np.dtype(name): code for code, name in _NUMPY.items()}
 
 
+def code_of(kind: Any) -> int | None:
+    """The number of an element type, by what NumPy takes for a type; None for one that isn't known."""
+    try:
+        dtype = np.dtype(kind)
+    except TypeError:
+        return None
+    if dtype.kind in "TU":
+        return STRING
+    codes = {name: code for code, name in {**_NUMPY, **_ML_DTYPES}.items()}
+    return codes.get(dtype.name)
+
+
 def _special(code: int) -> np.dtype[Any]:
     """An element type that NumPy doesn't have."""
     name = _ML_DTYPES[code]

@@ -58,6 +58,15 @@ class ModelNotFoundError(LoadError, FileNotFoundError):
     filename: Any = None
 
 
+class WriteError(OnnxrefError, OSError):
+    """A model can't be saved: `errno` says why, and `filename` is where to."""
+
+    # As above.
+    errno: int | None = None
+    strerror: str | None = None
+    filename: Any = None
+
+
 class UnsupportedModelError(OnnxrefError, NotImplementedError):
     """The model needs what isn't implemented here: see `needs`."""
 
@@ -75,12 +84,12 @@ class LimitError(OnnxrefError):
 
 
 class Cancelled(OnnxrefError):
-    """The time of a run was up."""
+    """The time of a run was up, or its caller ended it."""
 
 
 for _class in (
-    OnnxrefError, LoadError, ModelNotFoundError, UnsupportedModelError, InputError, IndexOutOfRangeError, LimitError,
-    Cancelled,
+    OnnxrefError, LoadError, ModelNotFoundError, WriteError, UnsupportedModelError, InputError, IndexOutOfRangeError,
+    LimitError, Cancelled,
 ):  # fmt: skip
     _class.__module__ = "onnxref"
 
@@ -98,18 +107,24 @@ _CLASSES: dict[str, type[OnnxrefError]] = {
 def of(document: str) -> OnnxrefError:
     """The exception for an error of the library, which is written as JSON."""
     fields = json.loads(document)
-    return made(fields["error"], fields["fault"], fields["remedy"], fields["not_found"])
+    return made(fields["error"], fields["fault"], fields["remedy"], fields["not_found"], fields["unwritten"])
 
 
 def made(
-    error: dict[str, Any], fault: dict[str, Any], remedy: str | None = None, not_found: bool = False
+    error: dict[str, Any],
+    fault: dict[str, Any],
+    remedy: str | None = None,
+    not_found: bool = False,
+    unwritten: int | None = None,
 ) -> OnnxrefError:
     """The exception for an error, and all that was found with it."""
     kind = _CLASSES.get(error["kind"], OnnxrefError)
     about_an_index = all(name in error for name in ("node_index", "axis", "size", "value", "position"))
     if kind is InputError and about_an_index:
         kind = IndexOutOfRangeError
-    if kind is LoadError and not_found:
+    if kind is LoadError and unwritten is not None:
+        kind = WriteError
+    elif kind is LoadError and not_found:
         kind = ModelNotFoundError
     raised = kind(error.pop("message"))
     if "position" in error:
@@ -117,4 +132,6 @@ def made(
     raised.__dict__.update(error)
     raised.causes, raised.faults, raised.needs = fault["causes"], fault["faults"], fault.get("needs")
     raised.remedy = remedy
+    if isinstance(raised, WriteError) and unwritten:
+        raised.errno, raised.strerror = unwritten, os.strerror(unwritten)
     return raised

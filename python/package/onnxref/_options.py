@@ -10,6 +10,7 @@ from typing import Any, Union
 
 import numpy as np
 
+from . import _onnxref
 from ._errors import InputError
 
 #: Texts or paths; one alone stands for a list of it.
@@ -41,11 +42,12 @@ class _Kept:
     logid: str = ""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self.__dict__[name] = value
+        object.__setattr__(self, name, value)
 
 
 class SessionOptions(_Kept):
-    """Options of onnxruntime. Only the number of threads and dimensions mean something here; others are kept and ignored."""
+    """Options of onnxruntime. The number of threads, dimensions and some config entries mean something here; what changes
+    nothing but speed and memory there is kept and ignored."""
 
     intra_op_num_threads: int = 0
     inter_op_num_threads: int = 0
@@ -62,9 +64,20 @@ class SessionOptions(_Kept):
     def __init__(self) -> None:
         """The options that onnxruntime begins with."""
         self._dimensions: dict[str, int] = {}
+        self._roots: list[str] = []
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Means nothing here."""
+        """Does or refuses what changes results. Other entries mean nothing here."""
+        entry = f'the config entry "{key}": "{value}"'
+        if key == "session.set_denormal_as_zero" and value != "0":
+            why = "is not implemented: onnxref computes with subnormal numbers" if value == "1" else "is neither 0 nor 1"
+            raise InputError(f"{entry} {why}")
+        if key == "session.load_model_format" and value == "ORT":
+            raise InputError(f"{entry} is not implemented: onnxref reads ONNX only")
+        if key.startswith("onnxref."):
+            raise InputError(f"{entry} sets nothing: in Python it is an argument of InferenceSession")
+        if key == "session.model_external_initializers_file_folder_path":
+            self._roots.append(value)
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
         """The size of an open dimension, as `dimensions` of a session gives it."""
@@ -72,9 +85,22 @@ class SessionOptions(_Kept):
 
 
 class RunOptions(_Kept):
-    """Options of a run in onnxruntime, which mean nothing here."""
+    """Options of a run in onnxruntime. Others than `terminate` mean nothing here."""
 
     only_execute_path_to_fetches: bool = False
+
+    def __init__(self) -> None:
+        """The options that onnxruntime begins with."""
+        self._end = _onnxref.End()
+
+    @property
+    def terminate(self) -> bool:
+        """Ends runs with these options, those that go on too: they raise Cancelled. It stays set."""
+        return self._end.is_set()
+
+    @terminate.setter
+    def terminate(self, on: bool) -> None:
+        self._end.set(bool(on))
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Means nothing here."""
@@ -83,18 +109,20 @@ class RunOptions(_Kept):
 def checked(options: dict[str, Any], sess_options: Any) -> dict[str, Any]:
     """The options of a session as the extension module takes them; for one that is wrong, an error that names it."""
     threads, dimensions, called = options["threads"], options["dimensions"], "threads"
+    roots: list[str] = []
     if sess_options is not None:
         own = getattr(sess_options, "intra_op_num_threads", None)
         if own is None:
             raise TypeError(f"sess_options={sess_options!r}: expected SessionOptions")
         if threads is None and own:
             threads, called = own, "SessionOptions.intra_op_num_threads"
+        roots = getattr(sess_options, "_roots", [])
         dimensions = {**getattr(sess_options, "_dimensions", {}), **dict(dimensions or {})}
     made = {
         "threads": None if threads is None else _integer(called, threads),
         "limits": _integers("limits", options["limits"]),
         "allow": several("allow", options["allow"]),
-        "external_roots": several("external_roots", options["external_roots"]),
+        "external_roots": [*several("external_roots", options["external_roots"]), *roots],
         "external_data": _contents(options["external_data"]),
         "dimensions": _integers("dimensions", dimensions),
     }
@@ -103,6 +131,11 @@ def checked(options: dict[str, Any], sess_options: Any) -> dict[str, Any]:
             raise TypeError(f"{name}={options[name]!r}: expected True or False")
         made[name] = bool(options[name])
     return {name: made[name] for name in options}
+
+
+def end_of(run_options: Any) -> _onnxref.End | None:
+    """What ends a run with these options."""
+    return run_options._end if isinstance(run_options, RunOptions) else None
 
 
 def seconds(timeout: Any) -> float | None:

@@ -16,13 +16,13 @@ from . import _onnxref
 from ._arrays import with_string_dtype
 from ._errors import InputError, LoadError, ModelNotFoundError, OnnxrefError
 from ._onnxref import Node
-from ._options import SessionOptions, Several, checked, seconds
+from ._options import SessionOptions, Several, checked, end_of, seconds
 
 if TYPE_CHECKING:
     import onnx
 
-#: A path, the bytes of a file, or an `onnx.ModelProto`.
-Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "onnx.ModelProto"]
+#: A path, the bytes of a file, an `onnx.ModelProto`, or a document.
+Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "onnx.ModelProto", _onnxref.Document]
 #: What sees each node of a run, and the values that it gives by name. Their arrays can't be written to.
 Watch = Callable[[Node, dict[str, Any]], object]
 
@@ -116,10 +116,11 @@ class InferenceSession:
         self._load(source_of(model), checked(options, sess_options))
 
     def _load(self, source: str | bytes, options: dict[str, Any]) -> None:
-        self._source, self._options = source, options
+        # The process may go to another folder.
+        self._source, self._options = os.path.abspath(source) if isinstance(source, str) else source, options
         if options["string_dtype"] and not hasattr(np.dtypes, "StringDType"):
             raise InputError(f"string_dtype=True needs NumPy 2, but this is NumPy {np.__version__}")
-        stamp = _stamp(source)
+        stamp = _stamp(self._source)
         try:
             self._session = _onnxref.Session(source, options)
         except ModelNotFoundError as error:
@@ -128,7 +129,7 @@ class InferenceSession:
             raise
         files = [os.fspath(file) for file in self._session.external_files()]
         #: What changes when a file of the model is written: the model's own, and those beside it by name.
-        self._stamps = (stamp, {file: _stamp(_beside(source, file)) for file in files})
+        self._stamps = (stamp, {file: _stamp(_beside(self._source, file)) for file in files})
         self._inputs = [NodeArg(*info, optional) for info, optional in self._session.inputs()]
         self._outputs = [NodeArg(*info) for info in self._session.outputs()]
         self._run = self._session.run
@@ -156,29 +157,31 @@ class InferenceSession:
         Python become the type that the model declares. Sequences are lists, optionals a value or None, maps dicts. An array
         may not be written to while a run reads it. `feed_inputs` is onnx's name of `input_feed`.
 
-        `watch` is called with each node that has run. `timeout` is in seconds. `intermediate`, as in onnx, returns a dict of
+        `watch` is called with each node that has run. `timeout` is in seconds. `terminate = True` of RunOptions ends the run,
+        also from another thread. `intermediate`, as in onnx, returns a dict of
         what is fed and of all values that nodes of the graph give, from a model that is loaded without optimisation.
         """
         if type(input_feed) is not dict:
             input_feed = _feeds(feed_inputs if input_feed is None else input_feed)
         if intermediate:
             given = sorted(self._values())
-            values = self._unoptimized().run(given, input_feed, watch=watch, timeout=timeout) if given else []
+            values = self._unoptimized().run(given, input_feed, run_options, watch=watch, timeout=timeout) if given else []
             return {**input_feed, **dict(zip(given, values))}
         timeout = None if timeout is None else seconds(timeout)
         # None and no names mean all, as in onnxruntime.
         names = ([output_names] if isinstance(output_names, str) else list(output_names)) if output_names else None
         if names is not None and watch is None and not self._hidden.isdisjoint(names):
-            return self._unoptimized().run(names, input_feed, timeout=timeout)
+            return self._unoptimized().run(names, input_feed, run_options, timeout=timeout)
+        end = None if run_options is None else end_of(run_options)
         start = time.monotonic() if timeout is not None else 0.0
         try:
-            values = self._run(names, input_feed, watch, timeout)
+            values = self._run(names, input_feed, watch, timeout, end)
         except InputError as error:
             if not self._hides(error):
                 raise
             if timeout is not None:
                 timeout = max(0.0, timeout - (time.monotonic() - start))
-            values = self._unoptimized()._run(names, input_feed, None, timeout)
+            values = self._unoptimized()._run(names, input_feed, None, timeout, end)
             self._hidden.add(error.value_name)
         return [with_string_dtype(value) for value in values] if self._options["string_dtype"] else values
 
@@ -287,14 +290,19 @@ class InferenceSession:
             return {"source": source, "options": self._options}
         self._check_unchanged("the model can't be pickled")
         files = {file: _sha256(_beside(source, file), sampled=True) for file in self._stamps[1]}
-        return {"source": os.path.abspath(source), "sha256": _sha256(source), "files": files, "options": self._options}
+        return {"source": source, "sha256": _sha256(source), "files": files, "options": self._options}
 
     def _check_unchanged(self, otherwise: str) -> None:
         """The files of the model are those that were loaded; if not, an error says what can't be done."""
         source, (own, others) = self._source, self._stamps
         for path, stamp in [(source, own), *((_beside(source, file), stamp) for file, stamp in others.items())]:
-            if isinstance(path, str) and _stamp(path) != stamp:
-                raise LoadError(f"{path} was changed since it was loaded: {otherwise}")
+            if not isinstance(path, str) or _stamp(path) == stamp:
+                continue
+            if not os.path.exists(path):
+                missing = ModelNotFoundError(f"{path} isn't there any more: {otherwise}")
+                missing.filename = path if path == source else None
+                raise missing
+            raise LoadError(f"{path} was changed since it was loaded: {otherwise}")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         source = state["source"]
@@ -333,6 +341,8 @@ def source_of(model: Any) -> str | bytes:
         return os.fspath(model)
     if isinstance(model, (bytes, bytearray, memoryview)):
         return bytes(model)
+    if isinstance(model, _onnxref.Document):
+        return model.to_bytes()
     if hasattr(model, "SerializeToString"):
         serialized: bytes = model.SerializeToString()
         return serialized

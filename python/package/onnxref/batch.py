@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -26,7 +29,8 @@ class Predictor:
     nobody may change it meanwhile.
 
     A predictor is pickled as the model's path, the hash of that file, and the options. A process loads a model once,
-    at its first batch, for all predictors of the same path and options. A row gives the same bits in any batch.
+    at its first batch, for all predictors of the same path and options. It stays while there is one of them; the four that
+    came last stay in any case, for engines that make a predictor for each task. A row gives the same bits in any batch.
     """
 
     def __init__(
@@ -56,7 +60,11 @@ class Predictor:
         self._declared = {info.name: info for info in [*session.get_overridable_initializers(), *session.get_inputs()]}
         self._given = {info.name: info for info in session.get_outputs()}
         self._state = session.__getstate__()
-        _SESSIONS.setdefault(_key(self._state), session)
+        self._key = _key(self._state)
+        self._session: InferenceSession | None = _kept(self._key, lambda: session)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_session": None}
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """The outputs for columns of rows. Columns are arrays, or arrays of objects that are arrays or lists of one length."""
@@ -69,7 +77,12 @@ class Predictor:
         for name, value in feeds.items():
             if len(value) != rows:
                 raise InputError(f"column {self._columns[name]!r} has {len(value)} rows, but others have {rows}")
-        session = _session(self._state)
+        for name, column in given.items():
+            if len(column) != rows:
+                raise InputError(f"column {name!r} has {len(column)} rows, but others have {rows}")
+        session = self._session
+        if session is None:
+            session = self._session = _kept(self._key, lambda: _loaded(self._state))
         names = list(self._outputs.values())
         try:
             values = session.run(names, feeds)
@@ -90,7 +103,7 @@ class Predictor:
         kept = {name: _column(batch, name) for name in self._keep}
         if batch.num_rows:
             fed = {name: _from_arrow(name, _column(batch, name)) for name in self._columns.values()}
-            given = self({**dict.fromkeys(self._keep), **fed})
+            given = self({**kept, **fed})
             made = {name: _to_arrow(name, given[name]) for name in self._outputs}
         else:
             made = {field.name: pyarrow.array([], field.type) for field in self.output_columns}
@@ -126,25 +139,38 @@ class Predictor:
             start += batch.num_rows
 
 
-#: The models of this process.
-_SESSIONS: dict[str, InferenceSession] = {}
+#: The models of this process that predictors have, and those that came last.
+_SESSIONS: WeakValueDictionary[str, InferenceSession] = WeakValueDictionary()
+_LAST: deque[InferenceSession] = deque(maxlen=4)
 _LOCK = threading.Lock()
 
 
 def _key(state: Mapping[str, Any]) -> str:
-    source = state["source"] if isinstance(state["source"], str) else repr(state["source"])
-    return json.dumps([source, state.get("sha256"), state.get("files"), state["options"]], default=repr, sort_keys=True)
+    """The hash of what a model is loaded from, and of the options."""
+
+    def hashed(value: Any) -> str:
+        return hashlib.sha256(value).hexdigest() if isinstance(value, bytes) else repr(value)
+
+    text = json.dumps(state, default=hashed, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _session(state: dict[str, Any]) -> InferenceSession:
+def _kept(key: str, load: Callable[[], InferenceSession]) -> InferenceSession:
     """The model of this process: threads that ask for it at once wait for one load."""
-    key = _key(state)
     with _LOCK:
-        if key not in _SESSIONS:
-            session = InferenceSession.__new__(InferenceSession)
-            session.__setstate__(state)
-            _SESSIONS[key] = session
-        return _SESSIONS[key]
+        session = _SESSIONS.get(key)
+        if session is None:
+            session = _SESSIONS[key] = load()
+        if session in _LAST:
+            _LAST.remove(session)
+        _LAST.append(session)
+        return session
+
+
+def _loaded(state: dict[str, Any]) -> InferenceSession:
+    session = InferenceSession.__new__(InferenceSession)
+    session.__setstate__(state)
+    return session
 
 
 def _stacked(column: str, value: Any) -> np.ndarray[Any, Any]:

@@ -165,7 +165,7 @@ impl LoadOptions {
     pub fn inspect_bytes(&self, bytes: impl IntoBytes) -> Result<Inspection> {
         let bytes = self.check(bytes.into_bytes())?;
         if is_text_content(&bytes) {
-            return Document::from_text_with(utf8(&bytes)?, self)?.inspect(self);
+            return of_file(Document::from_text_with(utf8(&bytes)?, self)?.inspect(self));
         }
         self.examine(bytes, None, true, &self.files(None))
     }
@@ -193,6 +193,11 @@ impl LoadOptions {
     /// ```
     pub fn inspect(&self, path: impl AsRef<Path>) -> Result<Inspection> {
         let path = path.as_ref();
-        if is_text(path) { Document::read_text(path, self)?.inspect(self) } else { self.inspect_binary(path) }
+        if is_text(path) { of_file(Document::read_text(path, self)?.inspect(self)) } else { self.inspect_binary(path) }
     }
+}
+
+/// The inspection of a file: nobody has the document.
+fn of_file(found: Result<Inspection>) -> Result<Inspection> {
+    found.map(|found| Inspection { state: None, ..found })
 }

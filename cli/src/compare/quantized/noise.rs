@@ -1,7 +1,7 @@
 //! What quantizing adds to numbers: the error of integers, or small floats, times their scales.
 
 use onnxref::half::{bf16, f16};
-use onnxref::{Cancel, DType, Error, Kind, Result, Scalar, Tensor};
+use onnxref::{Cancel, DType, Result, Scalar, Tensor};
 use onnxref_view::bounds_of;
 
 /// Number of elements between two looks at the clock.
@@ -173,10 +173,7 @@ impl Noise {
     fn end_piece(&mut self, signal: &mut f64, noise: &mut f64, cancel: &Cancel) -> Result<()> {
         self.signal += std::mem::take(signal);
         self.noise += std::mem::take(noise);
-        if cancel.is_cancelled() {
-            return Err(Error::new(Kind::Cancelled, "the run was cancelled by its caller"));
-        }
-        Ok(())
+        cancel.check()
     }
 
     /// The signal-to-noise ratio in dB: infinite without an error.
