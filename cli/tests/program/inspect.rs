@@ -116,8 +116,11 @@ fn what_cannot_run_is_shown() {
 
 #[test]
 fn nodes_that_run_as_parts_of_others_are_among_those_that_run() {
-    let nodes = [node("Relu", &["x"], "a"), node("Tanh", &["a"], "y")].concat();
-    let bench = Bench::new(&model(&nodes, &[("x", Some(DType::Float))], 13));
+    let sizes: Vec<u8> = [2, 3].into_iter().flat_map(|size| bytes(1, &number(1, size))).collect();
+    let matrix = bytes(2, &bytes(1, &[number(1, 1), bytes(2, &sizes)].concat()));
+    let x = bytes(11, &[bytes(1, b"x"), matrix].concat());
+    let nodes = [node("Relu", &["x"], "a"), node("Tanh", &["a"], "y"), x].concat();
+    let bench = Bench::new(&model(&nodes, &[], 13));
     let ran = inspect(&bench, &[]);
     assert!(ran.out.contains("\nNodes: 2 of 2 run, 1 of these as parts of others\n"), "{}", ran.out);
 }
