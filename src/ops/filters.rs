@@ -4,7 +4,7 @@ use super::product::{Matrix, Multiply, Weights, multiply};
 use super::windows::{Kernel, WindowAttributes, Windows, one_or_more};
 use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
-use crate::operator::{Call, Inference, Node, Values};
+use crate::operator::{ByteProduct, Call, Inference, Node, Values};
 use crate::tensor::{Shape, Tensor};
 use crate::value::Dim;
 use kernels::gemm::{
@@ -217,7 +217,7 @@ impl Convolution {
         epilogue: &[&dyn Step<u32>],
         out: &mut [S],
     ) -> Result<()> {
-        let flip = |tensor: &Tensor| if tensor.dtype() == DType::Int8 { 0x80 } else { 0 };
+        let flip = ByteProduct::turn(x.dtype());
         let (mut room, mut lookout) = (call.scratch::<i32>(w.len())?, call.lookout());
         let zeros = w_zero.map_or(&[][..], Tensor::bytes);
         with_small!(w.dtype(), T => {
@@ -233,10 +233,9 @@ impl Convolution {
             volume(w.len(), self.output.iter().take(1).chain(self.output.get(2..).into_iter().flatten())) as u64
         )?;
         let windows = kernels::windows::Windows::new(self.axes.iter().copied());
-        let zero = x_zero.and_then(|zero| zero.bytes().first().copied()).unwrap_or(0) ^ flip(x);
+        let zero = x_zero.and_then(|zero| zero.bytes().first().copied()).unwrap_or(0) ^ flip;
         let (planes, weights) = (x.bytes(), room.elements());
-        let channels =
-            gemm::Channels { planes, flip: flip(x), zero, weights, windows: &windows, m: self.m, batch: &self.batch };
+        let channels = gemm::Channels { planes, flip, zero, weights, windows: &windows, m: self.m, batch: &self.batch };
         Ok(channels.run(epilogue, out, call.resources())?)
     }
 

@@ -181,9 +181,8 @@ impl Scaling<'_> {
 
     /// Whether there are numbers for so many filters.
     fn fits(&self, filters: usize, own: bool) -> bool {
-        let none = self.of_filters.is_empty();
-        if !none && (!own || self.is_of_floats() || !matches!(self.of_filters.len(), len if len == 1 || len == filters))
-        {
+        let of_filters = self.of_filters.len();
+        if of_filters > 0 && (!own || self.is_of_floats() || ![1, filters].contains(&of_filters)) {
             return false;
         }
         let counts = match self.scales {
