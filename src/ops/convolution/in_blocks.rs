@@ -50,7 +50,7 @@ impl ConvInBlocks {
         };
         let own = of_each == 1 && count == channels && channels > 1;
         let groups = if own { 1 } else { channels / of_each.max(1) };
-        let shared = share_blocks(channels, count, groups);
+        let shared = share_blocks(channels, count, groups).is_some();
         // Sums of more taps than a block has would be those of several blocks. Few filters would leave most of a vector empty.
         let suits = match own {
             true => taps <= BLOCK,
@@ -79,7 +79,6 @@ impl ConvInBlocks {
             ends: match own {
                 true if taps >= MANY && count >= CHANNELS || !is_direct && count >= FEW => Ends::Any,
                 true => Ends::Both,
-                false if shared => Ends::Both,
                 // A few filters leave most of a vector empty, and sums of a few steps are soon made.
                 false if count >= few && volume(of_each, [&taps]) >= CHANNELS => Ends::Any,
                 false => Ends::Either,
@@ -127,7 +126,8 @@ impl ConvInBlocks {
     fn reads_planes(&self, layout: &Layout, axes: &[Axis; 3]) -> bool {
         let places = volume(1, &axes.each_ref().map(|axis| axis.input));
         let blocks_pay = self.count >= 2 * CHANNELS && self.channels >= 2 * CHANNELS && places.is_multiple_of(ALIKE);
-        layout.input(0).is_none() && !self.own && !blocks_pay
+        let shared = share_blocks(self.channels, self.count, self.groups).is_some();
+        layout.input(0).is_none() && !self.own && !shared && !blocks_pay
     }
 
     fn dense<'a>(&self, images: Source<'a>, axes: &'a [Axis; 3]) -> Dense<'a> {

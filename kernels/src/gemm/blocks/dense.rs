@@ -7,7 +7,7 @@ use super::super::block::Out;
 use super::band::{Band, Grid, PLACES, Source};
 use super::finish::Finish;
 use super::picks::{Picks, whole_sums};
-use super::tile::{HALF, Halves, Loops, Next, One, Step, Tile, loops};
+use super::tile::{Loops, Next, One, Parts, Step, Tile, loops};
 use super::{CHANNELS, READ, Tail, has_minus_zero, len_of};
 use crate::windows::Axis;
 use crate::{Lookout, Resources, Stopped, parallel};
@@ -56,9 +56,11 @@ pub fn pack(
     pack_by(|left| loops::<One<1>>(two && left > CHANNELS).filters, bytes, filters, out, resources)
 }
 
-/// Whether each of some groups has half of a block of channels and of filters, so that two share one.
-pub fn share_blocks(channels: usize, filters: usize, groups: usize) -> bool {
-    groups > 1 && [channels, filters] == [groups.saturating_mul(HALF); 2]
+/// Channels of each of some groups, if it has as many filters and several share a block: half or a quarter of one.
+pub fn share_blocks(channels: usize, filters: usize, groups: usize) -> Option<usize> {
+    [CHANNELS / 2, CHANNELS / 4]
+        .into_iter()
+        .find(|part| groups > 1 && [channels, filters] == [groups.saturating_mul(*part); 2])
 }
 
 /// Whether each of some groups has whole blocks of channels and of filters, as a single one counts.
@@ -128,7 +130,8 @@ impl<'a> Dense<'a> {
         self.channels / self.groups.max(1)
     }
 
-    fn in_halves(&self) -> bool {
+    /// Channels of a group if several share a block.
+    fn part(&self) -> Option<usize> {
         share_blocks(self.channels, self.filters, self.groups)
     }
 
@@ -141,10 +144,12 @@ impl<'a> Dense<'a> {
             steps.saturating_mul(positions.saturating_add(READ)).saturating_mul(self.filters).saturating_mul(images);
         let threads = parallel::threads(work, WORTH.0, WORTH.1, resources);
         let two = has_pairs(self.filters, self.groups);
-        let loops = [two, false].map(|two| match self.images {
-            _ if self.in_halves() => [loops::<Halves>(false); 2],
-            Source::Planes(_) => [loops::<One<1>>(two), loops::<One<1, true>>(two)],
-            Source::Blocks(_) => [loops::<One<CHANNELS>>(two), loops::<One<CHANNELS, true>>(two)],
+        let part = self.part();
+        let loops = [two, false].map(|two| match (part, self.images) {
+            (Some(4), _) => [loops::<Parts<4>>(false); 2],
+            (Some(_), _) => [loops::<Parts<8>>(false); 2],
+            (_, Source::Planes(_)) => [loops::<One<1>>(two), loops::<One<1, true>>(two)],
+            (_, Source::Blocks(_)) => [loops::<One<CHANNELS>>(two), loops::<One<CHANNELS, true>>(two)],
         });
         let [[two, _], [one, _]] = loops;
         let groups = self.filters.div_ceil(two.filters);
@@ -152,8 +157,11 @@ impl<'a> Dense<'a> {
         let parts = if by_filters { threads.min(groups).max(1) } else { 1 };
         let bands = if parts > 1 { 1 } else { threads };
         let grid = |axes: &[Axis; 3]| Grid::of(axes, self.channels, &self.images, bands, threads);
-        let worth =
-            self.finite && steps >= WORTH_PICKING.0 && self.filters.saturating_mul(positions) >= WORTH_PICKING.1;
+        // Groups that share a block have no loops that pick.
+        let worth = self.finite
+            && part.is_none()
+            && steps >= WORTH_PICKING.0
+            && self.filters.saturating_mul(positions) >= WORTH_PICKING.1;
         let most = [two, one].map(|loops| loops.sums.len());
         let picks = if worth { Picks::of(self.axes, channels, most, grid) } else { None };
         let (grid, picks) = match picks {
@@ -181,7 +189,7 @@ impl DensePlan<'_> {
             && dense.images.len() == images.saturating_mul(grid.image())
             && dense.weights.len() == len_of(dense.filters, *steps)
             && (have_blocks(dense.channels, dense.filters, dense.groups)
-                || (dense.in_halves() && matches!(dense.images, Source::Blocks(_))))
+                || (dense.part().is_some() && matches!(dense.images, Source::Blocks(_))))
             && dense.bias.is_none_or(|bias| bias.len() == dense.filters)
             && dense.finish.fits(out.len())
             && scratch.len() >= self.scratch();

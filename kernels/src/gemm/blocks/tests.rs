@@ -504,13 +504,19 @@ fn taps_in_padding() {
 
 /// Groups together give what each gives by itself.
 #[test]
-fn groups_of_blocks_and_halves() {
-    let axes = [axis(7, 3, 1, 1, [1, 1]), axis(10, 3, 2, 1, [1, 0])];
-    let (input, n) = (7 * 10, axes[0].output * axes[1].output);
-    let cases = [(2, 16, 16), (3, 8, 8), (3, 16, 48), (2, 32, 64), (2, 48, 96), (4, 8, 8)];
+fn groups_of_blocks_and_parts() {
+    let few = [axis(7, 3, 1, 1, [1, 1]), axis(10, 3, 2, 1, [1, 0])];
+    // So much that single channels would leave out the taps in padding.
+    let many = [axis(12, 5, 1, 1, [2, 2]), axis(14, 7, 1, 1, [3, 3])];
+    let cases = [(3, 8, 8), (7, 4, 4), (2, 16, 16), (3, 16, 48), (2, 32, 64), (2, 48, 96), (4, 8, 8)];
+    let cases = cases.map(|case| (few, case)).into_iter().chain([(8, 8, 8), (16, 4, 4)].map(|case| (many, case)));
+    let cases: Vec<_> = cases.take(sized(9, 2)).collect();
     at_each_level(|| {
-        for (groups, of_each, filters) in cases.into_iter().take(sized(6, 2)) {
-            let (channels, k) = (groups * of_each, of_each * 9);
+        for (axes, (groups, of_each, filters)) in &cases {
+            let (groups, of_each, filters) = (*groups, *of_each, *filters);
+            let all = |of: fn(&Axis) -> usize| axes.iter().map(of).product::<usize>();
+            let (input, n, taps) = (all(|axis| axis.input), all(|axis| axis.output), all(|axis| axis.kernel));
+            let (channels, k) = (groups * of_each, of_each * taps);
             let x = samples::<f32>(2 * channels * input, 1);
             let (w, bias) = (samples::<f32>(groups * filters * k, 2), samples::<f32>(groups * filters, 3));
             let run = |x: &[f32], w: &[f32], bias: &[f32], groups, in_blocks| {
@@ -522,7 +528,7 @@ fn groups_of_blocks_and_halves() {
                 let images = if in_blocks { Source::Blocks(&stored[..]) } else { Source::Planes(x) };
                 let (bias, tail, weights) = (Some(bias), Some(&tail as &super::Tail<'_>), &weights[..]);
                 let dense = Dense {
-                    axes: &Axis::of_slice(axes),
+                    axes: &Axis::of_slice(*axes),
                     images,
                     channels,
                     filters,

@@ -77,11 +77,12 @@ pub(super) trait Lanes: Vector<Of = f32> {
     /// multiplications, as another thread may share the core.
     const TOGETHER: usize;
 
-    /// The number at `from` for the first [`HALF`] channels of a block, and the one as many further on for the others.
+    /// What parts of a block see, of so many channels each, 4 or 8: the number at `from` for those of the first part, the one
+    /// `PART` further on for those of the next one, and so on.
     ///
     /// # Safety
     /// See [`Vector`]. `lane` is the first channel of the vector.
-    unsafe fn of_halves(from: *const f32, lane: usize) -> Self;
+    unsafe fn of_parts<const PART: usize>(from: *const f32, lane: usize) -> Self;
 
     /// # Safety
     /// See [`Vector`].
@@ -105,9 +106,6 @@ pub(super) trait Lanes: Vector<Of = f32> {
     /// See [`Vector`].
     unsafe fn smaller(self, than: Self) -> Self;
 }
-
-/// Channels of half of a block.
-pub(super) const HALF: usize = CHANNELS / 2;
 
 /// What a place of the image gives to the channels of a vector.
 pub(super) trait Seen {
@@ -149,17 +147,17 @@ impl Seen for Own {
     }
 }
 
-/// One channel for the filters of half of a block, and one for the others.
-pub(super) struct Halves;
+/// One channel for the filters of each part of a block.
+pub(super) struct Parts<const PART: usize>;
 
-impl Seen for Halves {
+impl<const PART: usize> Seen for Parts<PART> {
     const DISTANCE: usize = CHANNELS;
     const PICKS: bool = false;
 
     #[inline(always)]
     unsafe fn load<V: Lanes>(from: *const f32, lane: usize) -> V {
         // SAFETY: the caller's.
-        unsafe { V::of_halves(from, lane) }
+        unsafe { V::of_parts::<PART>(from, lane) }
     }
 }
 
@@ -299,7 +297,7 @@ macro_rules! loops_of {
 
 mod plain {
     use super::super::super::vectors::{Plain, Vector};
-    use super::{HALF, Lanes, Seen, Tile, sums};
+    use super::{Lanes, Seen, Tile, sums};
     use crate::functions::relu;
     use crate::number::Float;
 
@@ -309,9 +307,9 @@ mod plain {
         const TOGETHER: usize = 1;
 
         #[inline(always)]
-        unsafe fn of_halves(from: *const f32, lane: usize) -> Self {
-            // SAFETY: the caller's; all lanes are in one half.
-            unsafe { Four::splat(from.add(lane / HALF * HALF)) }
+        unsafe fn of_parts<const PART: usize>(from: *const f32, lane: usize) -> Self {
+            // SAFETY: the caller's; all lanes are in one part.
+            unsafe { Four::splat(from.add(lane / PART * PART)) }
         }
         #[inline(always)]
         unsafe fn mul(self, by: Self) -> Self {
@@ -349,16 +347,21 @@ mod plain {
 mod x86 {
     use super::super::super::vectors::Vector;
     use super::super::super::vectors::x86::{F32x8, F32x16};
-    use super::{HALF, Lanes, Seen, Tile, sums};
+    use super::{Lanes, Seen, Tile, sums};
     use std::arch::x86_64::*;
 
     impl Lanes for F32x16 {
         const TOGETHER: usize = 1;
 
         #[inline(always)]
-        unsafe fn of_halves(from: *const f32, _: usize) -> Self {
-            // SAFETY: the caller's.
-            unsafe { F32x16(_mm512_mask_blend_ps(0xff00, _mm512_set1_ps(*from), _mm512_set1_ps(*from.add(HALF)))) }
+        unsafe fn of_parts<const PART: usize>(from: *const f32, _: usize) -> Self {
+            // SAFETY: the caller's; only the first number of each part is read.
+            F32x16(unsafe {
+                match PART {
+                    4 => _mm512_permute_ps::<0>(_mm512_maskz_loadu_ps(0x1111, from)),
+                    _ => _mm512_mask_blend_ps(0xff00, _mm512_set1_ps(*from), _mm512_set1_ps(*from.add(PART))),
+                }
+            })
         }
         #[inline(always)]
         unsafe fn mul(self, by: Self) -> Self {
@@ -390,9 +393,15 @@ mod x86 {
         const TOGETHER: usize = 4;
 
         #[inline(always)]
-        unsafe fn of_halves(from: *const f32, lane: usize) -> Self {
-            // SAFETY: the caller's; all lanes are in one half.
-            unsafe { F32x8::splat(from.add(lane)) }
+        unsafe fn of_parts<const PART: usize>(from: *const f32, lane: usize) -> Self {
+            // SAFETY: the caller's; a vector has one part or two.
+            unsafe {
+                let first = F32x8::splat(from.add(lane));
+                match PART {
+                    4 => F32x8(_mm256_blend_ps::<0xf0>(first.0, F32x8::splat(from.add(lane + PART)).0)),
+                    _ => first,
+                }
+            }
         }
         #[inline(always)]
         unsafe fn mul(self, by: Self) -> Self {
