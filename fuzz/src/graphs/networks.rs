@@ -7,6 +7,9 @@ use crate::proto::attribute_proto::AttributeType;
 use half::f16;
 use onnxref::DType::{self, Float, Float16, Int8, Uint8};
 
+/// Products of a convolution, at most.
+const LARGEST: usize = 1 << 22;
+
 impl Maker<'_> {
     pub(super) fn network(&mut self) {
         self.floating = self.source.pick(&[Float, Float, Float16]);
@@ -95,49 +98,72 @@ impl Maker<'_> {
         if let Some(found) = found.cloned().filter(|_| !self.source.once_in(4)) {
             return found;
         }
-        let channels = self.source.pick(&[1, 3, 16, 17, 32, 8]);
-        let shape = [1 + self.source.below(2), channels, 1 + self.source.below(7), 1 + self.source.below(9)];
+        let channels = self.source.pick(&[1, 3, 16, 17, 32, 8, 24]);
+        let sizes = if self.source.once_in(4) { (20, 17) } else { (7, 9) };
+        let shape =
+            [1 + self.source.below(2), channels, 1 + self.source.below(sizes.0), 1 + self.source.below(sizes.1)];
         let x = self.numbers(self.floating, &shape);
         (self.input(x.clone()), x)
     }
 
-    /// Windows along the axes from the third on: attributes, and the sizes of the output.
-    fn windows(&mut self, image: &[usize]) -> (Vec<usize>, Vec<AttributeProto>, Vec<usize>) {
-        let (mut kernel, mut strides, mut begins, mut ends, mut sizes) =
-            <(Vec<_>, Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
+    /// Windows along the axes from the third on: their sizes, attributes, and the sizes of the output.
+    fn windows(&mut self, image: &[usize], dilates: bool) -> (Vec<usize>, Vec<AttributeProto>, Vec<usize>) {
+        let (mut kernel, mut strides, mut dilations, mut begins, mut ends, mut sizes) =
+            <(Vec<_>, Vec<_>, Vec<_>, Vec<_>, Vec<_>, Vec<_>)>::default();
         for size in &image[2..] {
-            let own = 1 + self.source.below(3);
+            let own = if self.source.once_in(6) { self.source.pick(&[5, 7]) } else { 1 + self.source.below(3) };
             let pads = [self.source.below(own), self.source.below(own)];
             let stride = self.source.pick(&[1, 1, 2]);
             let own = own.min(size + pads[0] + pads[1]);
-            sizes.push((size + pads[0] + pads[1] - own) / stride + 1);
+            let reach = |dilation: usize| (own - 1) * dilation + 1;
+            let dilation = if dilates && self.source.once_in(6) { 2 } else { 1 };
+            let dilation = if reach(dilation) > size + pads[0] + pads[1] { 1 } else { dilation };
+            sizes.push((size + pads[0] + pads[1] - reach(dilation)) / stride + 1);
             kernel.push(own);
             strides.push(stride as i64);
+            dilations.push(dilation as i64);
             begins.push(pads[0] as i64);
             ends.push(pads[1] as i64);
         }
         let pads = [begins, ends].concat();
-        let attributes =
-            [("kernel_shape", kernel.iter().map(|size| *size as i64).collect()), ("strides", strides), ("pads", pads)];
+        let sides = kernel.iter().map(|size| *size as i64).collect();
+        let mut attributes = vec![("kernel_shape", sides), ("strides", strides), ("pads", pads)];
+        if dilates {
+            attributes.push(("dilations", dilations));
+        }
+        let attributes = attributes.into_iter();
         let attributes = attributes
             .map(|(name, ints): (_, Vec<i64>)| AttributeProto { ints, ..attribute(name, AttributeType::Ints) });
-        (kernel, attributes.into(), sizes)
+        (kernel, attributes.collect(), sizes)
     }
 
     /// A convolution, and what follows one.
     fn convolution(&mut self) {
         let (x, image) = self.image();
         let integers = self.source.once_in(2);
-        let (channels, own) = (image.shape[1], self.source.once_in(4));
-        let filters = if own { channels } else { self.source.pick(&[16, 1, 3, 17, 32, 8]) };
-        let (kernel, mut attributes, sizes) = self.windows(&image.shape);
-        attributes.push(int("group", if own { channels as i64 } else { 1 }));
+        let channels = image.shape[1];
+        let groups = match self.source.below(8) {
+            0 | 1 => channels,
+            2 | 3 => self.source.pick(&[2, 3, 4, 8, 6]),
+            _ => 1,
+        };
+        let groups = if channels % groups == 0 { groups } else { 1 };
+        let (of_each, own) = (channels / groups, groups == channels && channels > 1);
+        let filters = match groups {
+            _ if own => channels,
+            1 => self.source.pick(&[16, 1, 3, 17, 32, 8]),
+            _ => groups * self.source.pick(&[of_each, of_each, 4, 8, 16, 1]),
+        };
+        let (kernel, mut attributes, sizes) = self.windows(&image.shape, true);
+        attributes.push(int("group", groups as i64));
         let shape = [&[image.shape[0], filters][..], &sizes].concat();
-        if shape.iter().product::<usize>() > MOST {
+        // The largest take long: of these, some.
+        let size = shape.iter().chain(&kernel).product::<usize>() * of_each;
+        if size > LARGEST || size > 8 * MOST && !self.source.once_in(8) {
             return;
         }
         let x = self.quantized(&x, &image.shape, integers);
-        let w = self.weights(&[&[filters, if own { 1 } else { channels }][..], &kernel].concat(), 0, integers);
+        let w = self.weights(&[&[filters, of_each][..], &kernel].concat(), 0, integers);
         let mut inputs = vec![x, w];
         if self.source.once_in(2) {
             inputs.push(self.floats(&[filters]));
@@ -172,7 +198,7 @@ impl Maker<'_> {
         let (x, image) = self.image();
         let integers = self.source.once_in(2);
         let x = self.quantized(&x, &image.shape, integers);
-        let (_, attributes, sizes) = self.windows(&image.shape);
+        let (_, attributes, sizes) = self.windows(&image.shape, false);
         let shape = [&image.shape[..2], &sizes].concat();
         let ones = [&image.shape[..2], &vec![1; sizes.len()]].concat();
         let last = match self.source.below(4) {

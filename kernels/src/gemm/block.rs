@@ -409,6 +409,7 @@ impl<O: Operand> Plan<'_, O> {
             a_step,
             b,
             b_step,
+            few: self.few(block, steps, column, columns),
             out,
             out_row: part.sums_row,
             start: match steps.start {
@@ -424,6 +425,20 @@ impl<O: Operand> Plan<'_, O> {
             next: b,
             next_step: 0,
             later: false,
+        }
+    }
+
+    /// What says of some steps of a tile whether their bytes are few, or null.
+    fn few(&self, block: &Block, steps: &Range<usize>, column: usize, columns: usize) -> *const u8 {
+        match &self.product.b {
+            Right::Packed(b)
+                if self.quads && self.kernel.says_few && columns == b.lanes && column.is_multiple_of(columns) =>
+            {
+                let room = b.lanes * quads::depth_of_few(self.depth);
+                let all = b.after(block.b + (self.depth + 2) * self.product.n + column / b.lanes * room);
+                all.elements.as_ptr().cast::<u8>().wrapping_add(steps.start)
+            }
+            _ => std::ptr::null(),
         }
     }
 

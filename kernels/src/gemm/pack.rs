@@ -100,13 +100,15 @@ pub fn pack<T: Number>(
         let lanes = Vector { side, matrix, start, number: at, batch: &batch, first: 0 };
         let most = side.lanes::<T>(bytes.is_some());
         let (to, rest) = to.split_at_mut(steps * own);
-        let (sums, zeros) = rest.split_at_mut(rest.len() / 2);
+        let (sums, rest) = rest.split_at_mut(own.min(rest.len()));
+        let (zeros, few) = rest.split_at_mut(own.min(rest.len()));
         if let Some(signed) = bytes {
             sums.fill(T::ZERO);
             quads::zeros(matrix.zero, (side, signed), |lane| lanes.place(lane), zeros);
         }
         if side == Side::Right {
             lanes.pack(most, k, to, sums, resources)?;
+            say_few(to, (most, steps), few, resources)?;
             continue;
         }
         let tiles = Tiles::new(rows, most);
@@ -117,6 +119,29 @@ pub fn pack<T: Number>(
         Vector { first, ..lanes }.pack(tiles.height, k, others, other_sums, resources)?;
     }
     Ok(())
+}
+
+/// Says of which steps of panels of quads, as wide as they can be, bytes are few, if there is room for it.
+fn say_few<T: Number>(
+    panels: &mut [T],
+    (lanes, steps): (usize, usize),
+    to: &mut [T],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    if to.is_empty() {
+        return Ok(());
+    }
+    let (size, room) = (lanes * steps, lanes * quads::depth_of_few(steps));
+    let whole = panels.len() / size;
+    let both = [(panels, size), (to, room)].map(|(all, size)| cast_slice_mut(all.split_at_mut(whole * size).0));
+    let units = [size, room].map(|unit| unit * size_of::<T>());
+    parallel::split_two(both, units, 1, resources, |_, [panels, to]| {
+        for (panel, to) in panels.chunks_exact(units[0]).zip(to.chunks_exact_mut(units[1])) {
+            lookout::look(resources.stop)?;
+            quads::say_few(cast_slice(panel), lanes, to);
+        }
+        Ok(())
+    })
 }
 
 /// The lanes of a matrix, from the `first` on.

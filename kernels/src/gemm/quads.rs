@@ -6,8 +6,8 @@
 //!
 //! `sum of (a - z) * (b - y) = sum of a * b - z * sum of b - y * sum of a + k * z * y`
 //!
-//! All of it wraps, so it is exact modulo 2^32. A packed matrix has the sums of its lanes after its panels, and then their
-//! zero points.
+//! All of it wraps, so it is exact modulo 2^32. A packed matrix has the sums of its lanes after its panels, then their zero
+//! points, and then, where a processor multiplies [`few`] faster, room to say of which steps the bytes are so.
 
 #![allow(unsafe_code)] // vectors of bytes: the callers in `tile.rs` vouch for them
 
@@ -15,6 +15,7 @@ use super::number::Number;
 use super::operand::ZeroPoints;
 use super::pack::{Side, turned};
 use super::place::Place;
+use super::tile::{self, Kernel};
 use super::vectors::{Plain, Vector};
 use crate::cpu::for_each_level;
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -25,7 +26,36 @@ pub(super) const SIZE: usize = 4;
 
 /// Numbers that a packed operand has for each lane.
 pub(super) fn depth(k: usize) -> usize {
-    k.div_ceil(SIZE).saturating_add(2)
+    let steps = k.div_ceil(SIZE);
+    steps.saturating_add(2).saturating_add(depth_of_few(steps))
+}
+
+/// Those of them for bytes that [`say_few`] writes: a panel as wide as there are has one for each step.
+pub(super) fn depth_of_few(steps: usize) -> usize {
+    let Kernel { says_few, width, .. } = tile::quads();
+    if says_few { steps.div_ceil(width * size_of::<u32>()) } else { 0 }
+}
+
+/// Says of each step of a panel of so many lanes, by a byte that isn't 0, that all its bytes are [`few`].
+pub(super) fn say_few(panel: &[u32], lanes: usize, to: &mut [u8]) {
+    match lanes {
+        WIDE => say(panel, to),
+        _ => to.fill(0),
+    }
+}
+
+/// Lanes of a panel of the processors that multiply few bytes faster.
+const WIDE: usize = 16;
+
+for_each_level! {
+    fn say<>(panel: &[u32], to: &mut [u8]) -> () = say_body;
+}
+
+#[inline(always)]
+fn say_body(panel: &[u32], to: &mut [u8]) {
+    for (quads, to) in panel.as_chunks::<WIDE>().0.iter().zip(to) {
+        *to = quads.iter().fold(true, |all, quad| all & few(*quad)).into();
+    }
 }
 
 /// Elements of memory for [`Lanes`].
@@ -237,9 +267,10 @@ impl<T: Number> Line<'_, T> {
 
 /// Whether the first two of the bytes, which are signed, and the others are so small that the products of two with any unsigned
 /// bytes have a sum of 16 bits: at most 255 * 128.
+#[inline(always)]
 pub(super) fn few(quad: u32) -> bool {
     let [a, b, c, d] = quad.to_le_bytes().map(|byte| i16::from(byte as i8));
-    [a + b, c + d].iter().all(|sum| sum.abs() <= 128)
+    ((a + b).abs() <= 128) & ((c + d).abs() <= 128)
 }
 
 /// A vector of numbers of four bytes.
@@ -411,8 +442,51 @@ impl<V: Dot> Vector for Quads<V> {
     unsafe fn mul_add(self, by: Self, plus: Self) -> Self {
         Quads(unsafe { self.0.dot(by.0, plus.0) })
     }
+    const SAYS_FEW: bool = V::PREFERS_FEW;
+    #[inline(always)]
+    unsafe fn mul_add_of_few(self, by: Self, plus: Self) -> Self {
+        Quads(unsafe { self.0.dot_of_few(by.0, plus.0) })
+    }
     #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {
         Quads(unsafe { self.0.add(other.0) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Left, Packed, Product, Right, Side, View, pack, packed_len_of};
+    use crate::Resources;
+    use crate::testing::{at_each_level, sized};
+
+    /// Few bytes are multiplied as all others are: as far as 16 bits hold their sums, and beside steps that aren't few.
+    #[test]
+    fn few_bytes() {
+        const QUADS: [[i8; 4]; 6] =
+            [[64, 64, -64, -64], [127, 1, -128, 0], [1, 2, -3, 4], [-128, 127, 127, -128], [0; 4], [-127, -1, 3, 125]];
+        const MANY: [[i8; 4]; 2] = [[65, 64, 0, 0], [0, 0, -128, -1]];
+        let resources = Resources { threads: 2, stop: None };
+        for (m, k, n) in sized(&[(9, 1630, 37), (3, 61, 16), (6, 403, 48)][..], &[(2, 9, 17)]) {
+            let (m, k, n) = (*m, *k, *n);
+            let quad = |step: usize, column: usize| match (step % 5, column % 16) {
+                (3, 2 | 9) => MANY[column / 16 % 2],
+                _ => QUADS[(step + column) % QUADS.len()],
+            };
+            let b: Vec<i8> = (0..k * n).map(|at| quad(at / n / 4, at % n)[at / n % 4]).collect();
+            let a: Vec<u8> = (0..m * k).map(|at| if at / k % 2 == 0 { 255 } else { (at * 7) as u8 }).collect();
+            let term = |i: usize, p: usize, j: usize| i32::from(a[i * k + p]) * i32::from(b[p * n + j]);
+            let want: Vec<i32> = (0..m * n).map(|at| (0..k).map(|p| term(at / n, p, at % n)).sum()).collect();
+            at_each_level(|| {
+                let mut packed = vec![0; packed_len_of::<i8>(Side::Right, 1, (k, n))];
+                pack(Side::Right, View::rows(&b, n), (1, k * n), (k, n), &mut packed, resources).unwrap();
+                let b = Right::Packed(Packed::of::<i8>(Side::Right, &packed));
+                let product =
+                    Product::<i32> { m, k, n, a: Left::View(View::rows(&a, k)), b, batch: &[], epilogue: &[] };
+                let plan = product.plan(resources);
+                let mut out = vec![1; m * n];
+                plan.run(&mut out, &mut vec![0; plan.scratch()], resources).unwrap();
+                assert_eq!(out.iter().zip(&want).position(|(out, want)| out != want), None, "{m} x {k} x {n}");
+            });
+        }
     }
 }

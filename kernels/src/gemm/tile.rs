@@ -18,6 +18,8 @@ pub struct Kernel<T> {
     /// Maximum size of a tile.
     pub(super) height: usize,
     pub(super) width: usize,
+    /// Whether [`Tile::few`] is read.
+    pub(super) says_few: bool,
     /// Computes a tile.
     pub(super) tile: unsafe fn(&Tile<T>),
     /// Computes [`ABREAST`] full tiles of one row.
@@ -33,7 +35,7 @@ pub(super) const ABREAST: usize = 4;
 /// To be computed, `a[i, p]` at `a + i * a_row + p * a_step` must be readable for `i < rows`, `p < steps`, `b[p, j]` at
 /// `b + p * b_step + j` for `j < columns`, `bias[j]` too unless it is null, and `out[i, j]` at `out + i * out_row + j` writable
 /// by this thread alone. Unless it starts from nothing, `out` is initialised. `rows` and `columns` are from 1 to those of the
-/// kernel.
+/// kernel. `few` is null, or there is a byte for each step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tile<T> {
     pub(super) rows: usize,
@@ -44,6 +46,8 @@ pub(super) struct Tile<T> {
     pub(super) a_step: usize,
     pub(super) b: *const T,
     pub(super) b_step: usize,
+    /// Whether what a step takes of `b` are [few](super::quads::few) bytes.
+    pub(super) few: *const u8,
     pub(super) out: *mut T,
     pub(super) out_row: usize,
     pub(super) start: Start,
@@ -158,6 +162,7 @@ unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, cons
         // Of every fourth row: by way of one alone, each row would wait for the one before.
         let mut a: [_; MOST.div_ceil(4)] = std::array::from_fn(|k| tile.a.wrapping_add(4 * k * a_row));
         let (mut b, mut next) = (tile.b, tile.next);
+        let (mut few, says_few) = (tile.few, const { V::SAYS_FEW && W > 1 && FULL } && !tile.few.is_null());
         let (mut left, mut start) = (steps, tile.start);
         loop {
             let mut sums = [[V::zero(); W]; M];
@@ -175,12 +180,23 @@ unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, cons
                     for (j, row) in row.iter_mut().enumerate() {
                         *row = load(b, j);
                     }
-                    for (i, sums) in sums.iter_mut().enumerate() {
-                        let a = V::splat(a.get_unchecked(i / 4).add(i % 4 * a_row));
-                        for (sum, b) in sums.iter_mut().zip(row) {
-                            *sum = a.mul_add(b, *sum);
-                        }
+                    let are_few = says_few && few.read() > 0;
+                    macro_rules! add {
+                        ($mul_add:ident) => {
+                            for (i, sums) in sums.iter_mut().enumerate() {
+                                let a = V::splat(a.get_unchecked(i / 4).add(i % 4 * a_row));
+                                for (sum, b) in sums.iter_mut().zip(row) {
+                                    *sum = a.$mul_add(b, *sum);
+                                }
+                            }
+                        };
                     }
+                    if are_few {
+                        add!(mul_add_of_few);
+                    } else {
+                        add!(mul_add);
+                    }
+                    few = few.wrapping_add(1);
                     a = a.map(|a| a.wrapping_add(a_step));
                     b = b.wrapping_add(b_step);
                 }};
@@ -282,13 +298,13 @@ macro_rules! kernel {
                     // SAFETY: as above.
                     unsafe { row::<$lanes>(x, next) }
                 }
-                let width = 2 * <$lanes as Vector>::COUNT;
-                return Kernel { height: $most, width, tile: of_level, row: row_of_level };
+                let (width, says_few) = (2 * <$lanes as Vector>::COUNT, <$lanes as Vector>::SAYS_FEW);
+                return Kernel { height: $most, width, says_few, tile: of_level, row: row_of_level };
             })*
             _ => {}
         }
         let width = 2 * <$plain as Vector>::COUNT;
-        Kernel { height: $height, width, tile: tile::<$plain, { $height }>, row: row::<$plain> }
+        Kernel { height: $height, width, says_few: false, tile: tile::<$plain, { $height }>, row: row::<$plain> }
     }};
 }
 

@@ -24,6 +24,14 @@ pub(super) trait Vector: Copy {
     unsafe fn store_some(self, to: *mut Self::Of, count: usize);
     /// `self * by + plus`, as [`Number::mul_add`]
     unsafe fn mul_add(self, by: Self, plus: Self) -> Self;
+    /// Whether [`mul_add_of_few`](Vector::mul_add_of_few) is faster than [`mul_add`](Vector::mul_add).
+    const SAYS_FEW: bool = false;
+    /// As `mul_add`, by bytes that are [`few`](super::quads::few).
+    #[inline(always)]
+    unsafe fn mul_add_of_few(self, by: Self, plus: Self) -> Self {
+        // SAFETY: the caller's.
+        unsafe { self.mul_add(by, plus) }
+    }
     /// As [`Number::add`].
     unsafe fn add(self, other: Self) -> Self;
 }

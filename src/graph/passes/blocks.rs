@@ -786,6 +786,9 @@ mod tests {
             ([17, 17, 1, 1], 1, &["y ppp>p"]),
             ([48, 16, 3, 3], 3, &["y ppp>p"]),
             ([34, 17, 3, 3], 2, &[]),
+            // Groups that share a block, with more steps than pay to be picked.
+            ([96, 8, 5, 5], 12, &["y ppp>p"]),
+            ([84, 4, 7, 7], 21, &["y ppp>p"]),
         ] {
             stand_alone(filters, group, want);
         }
