@@ -5,7 +5,7 @@
 use super::super::BLOCK;
 use super::super::block::Out;
 use super::band::{Band, Grid, PLACES, Source};
-use super::finish::Finish;
+use super::finish::{Activation, Finish};
 use super::picks::{Picks, whole_sums};
 use super::tile::{Loops, Next, One, Parts, Step, Tile, loops};
 use super::{CHANNELS, READ, Tail, has_minus_zero, len_of};
@@ -298,6 +298,20 @@ impl DensePlan<'_> {
         let next = Next::among(count, filters, group.weights.as_ptr().wrapping_add(next * filters));
         let share = filters * steps.len() / count.max(1);
         let (seen, line) = (self.grid.across(row), band.line(row));
+        let (place, first) = ((group.start + band.number(row, band.columns.start)) * CHANNELS, band.columns.start);
+        let of_row = Tile {
+            image: group.seen.as_ptr(),
+            offsets: task.offsets.as_ptr().wrapping_add(steps.start),
+            weights: group.weights.as_ptr().wrapping_add(steps.start * filters),
+            steps: steps.len(),
+            next,
+            first: steps.start == 0,
+            bias: if is_last && bias.is_some() { group.bias.as_ptr() } else { std::ptr::null() },
+            beside: std::ptr::null(),
+            activation: if is_last { finish.activation } else { Activation::None },
+            out: std::ptr::null_mut(),
+            out_block: group.positions * CHANNELS,
+        };
         for (at, places) in tiles(band.columns.clone(), most).enumerate() {
             let picked = match &self.picks {
                 Some(picks) => picks.at(&self.grid, task.picked, (&seen, &places), &steps)?,
@@ -305,27 +319,27 @@ impl DensePlan<'_> {
             };
             let loops = if picked.is_some() { group.picking } else { group.loops };
             let Some(sums) = loops.sums.get(places.len() - 1) else { continue };
-            let place = (group.start + band.number(row, places.start)) * CHANNELS;
-            // Sums that leave out steps are seen before they are finished.
-            let finish = if is_last && picked.is_none() { finish } else { Finish::default() };
+            let place = place + (places.start - first) * CHANNELS;
             // SAFETY: offsets are those of the band, from whose places on they are in what is seen; weights and biases are
             // those of the group, and the places of the output are this task's. What is beside it has as many.
             unsafe {
-                let all = (task.offsets.as_ptr().add(steps.start), steps.start * loops.filters, steps.len());
-                let (offsets, weights, own) = picked.map_or(all, |some| (some.as_ptr().cast(), 0, some.len()));
-                sums(&Tile {
-                    image: group.seen.as_ptr().add(line + band.column(places.start)),
-                    offsets,
-                    weights: group.weights.as_ptr().add(weights),
-                    steps: own,
+                let mut tile = Tile {
+                    image: of_row.image.add(line + band.column(places.start)),
                     next: next.from((before + at) * share),
-                    first: steps.start == 0,
-                    bias: if is_last && bias.is_some() { group.bias.as_ptr() } else { std::ptr::null() },
-                    beside: finish.beside.map_or(std::ptr::null(), |beside| beside.as_ptr().add(place)),
-                    activation: finish.activation,
                     out: out.at(place),
-                    out_block: group.positions * CHANNELS,
-                });
+                    ..of_row
+                };
+                match (picked, finish.beside.filter(|_| is_last)) {
+                    // Sums that leave out steps are seen before they are finished.
+                    (Some(some), _) => {
+                        (tile.offsets, tile.weights, tile.steps) =
+                            (some.as_ptr().cast(), group.weights.as_ptr(), some.len());
+                        tile.activation = Activation::None;
+                    }
+                    (None, Some(beside)) => tile.beside = beside.as_ptr().add(place),
+                    (None, None) => {}
+                }
+                sums(&tile);
             }
             if is_last && picked.is_some() {
                 self.mend(task, group, row, places, out, lookout)?;
