@@ -307,24 +307,24 @@ impl BytesPlan<'_> {
         let (tiles_before, count) = band.among(row, most);
         let pace = (loops.filters * size_of::<u32>()).div_ceil(count.max(1)).min(LINE);
         let next = weights.as_ptr_range().end.cast::<u8>();
-        for (at, tile) in tiles(band.columns.clone(), most).enumerate() {
-            let (place, first) = (group.start + band.number(row, tile.start), before + tile.start - band.columns.start);
+        let mut number = tiles_before;
+        for together in tiles(band.columns.clone(), loops.together(&self.steps)) {
+            let start = together.start;
+            let (place, first) = (group.start + band.number(row, start), before + start - band.columns.start);
             let lengths = match &task.lengths {
-                Some(lengths) => {
-                    lengths.row(row).get(tile.start - band.columns.start..).ok_or(Stopped::Misfit)?.as_ptr()
-                }
+                Some(lengths) => lengths.row(row).get(start - band.columns.start..).ok_or(Stopped::Misfit)?.as_ptr(),
                 None => std::ptr::null(),
             };
             // SAFETY: offsets are those of the band, from whose places on they are in what is seen; weights and numbers are
             // those of the group, there is a length for each place, and the places of the output are this task's. Places of a
             // part that have doubts are no more than fit.
             unsafe {
-                let of = Tile {
-                    image: seen.as_ptr().add(group.block + band.place(row, tile.start)),
+                let mut tile = Tile {
+                    image: seen.as_ptr().add(group.block + band.place(row, start)),
                     offsets: task.offsets.as_ptr(),
                     weights: weights.as_ptr(),
                     steps: self.steps.count,
-                    next: next.wrapping_add((tiles_before + at) * self.steps.count * pace),
+                    next,
                     pace,
                     checks: &self.steps.checks,
                     numbers: self.numbers(group, weights, 0),
@@ -334,8 +334,17 @@ impl BytesPlan<'_> {
                     lengths,
                     filters: loops.filters,
                     first,
+                    at: 0,
                 };
-                loops.run(tile.len(), &of, room);
+                let image = tile.image;
+                for places in tiles(together.clone(), most) {
+                    tile.at = places.start - start;
+                    tile.image = image.add(tile.at * CHANNELS);
+                    tile.next = next.wrapping_add(number * self.steps.count * pace);
+                    loops.run(places.len(), &tile, room);
+                    number += 1;
+                }
+                (loops.store)(&tile, together.len(), room);
             }
         }
         Ok(())

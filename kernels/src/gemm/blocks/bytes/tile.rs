@@ -44,6 +44,8 @@ pub(super) struct Tile<'a> {
     /// Filters, and the number of the first place among those of doubts.
     pub(super) filters: usize,
     pub(super) first: usize,
+    /// The number of the first place among those whose sums are stored together.
+    pub(super) at: usize,
 }
 
 /// What a place of the image gives to the filters of a vector.
@@ -123,11 +125,11 @@ pub(super) struct Loops {
     pub(super) sums: &'static [Sums],
     /// Places that are best computed together, at most, if there are looks at partial sums.
     checked: usize,
-    /// Stores the bytes of so many places, and the doubts about them.
+    /// Stores the bytes of so many places from the first one of a tile on, and the doubts about them.
     ///
     /// # Safety
     /// As for [`Sums`], which are there.
-    store: unsafe fn(&Tile<'_>, usize, &mut Room),
+    pub(super) store: unsafe fn(&Tile<'_>, usize, &mut Room),
     /// Filters of a vector.
     pub(super) lanes: usize,
     /// Whether the bytes of steps are read that say whose weights are few.
@@ -174,10 +176,18 @@ impl Loops {
         if steps.checks.len() < 2 { self.sums.len() } else { self.checked }
     }
 
-    /// Computes a tile of so many places.
+    /// Places of tiles whose sums are stored together, at most. Those of many steps are stored sooner: the nearest cache has
+    /// better things to hold.
+    pub(super) fn together(&self, steps: &Steps) -> usize {
+        const FEW: usize = 64;
+        let most = self.most(steps);
+        if steps.count < FEW { most * (Sum::MOST / (self.filters * most)).max(1) } else { most }
+    }
+
+    /// Sums a tile of so many places.
     ///
     /// # Safety
-    /// See [`Tile`]; there must be loops for so many.
+    /// See [`Tile`]; there must be loops for so many, and room from the first place on.
     pub(super) unsafe fn run(&self, places: usize, tile: &Tile<'_>, room: &mut Room) {
         let Some(sums) = self.sums.get(places - 1) else { return };
         // SAFETY: the caller's.
@@ -192,7 +202,6 @@ impl Loops {
                     (step, first) = (*end, check + 1);
                 }
             }
-            (self.store)(tile, places, room);
         }
     }
 }
@@ -206,7 +215,9 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
     checks: Range<usize>,
     room: &mut Room,
 ) {
-    let [totals, sizes] = [&mut room.totals, &mut room.sizes].map(|sum| sum.0.as_mut_ptr().cast::<u32>());
+    let at = tile.at * W * V::COUNT;
+    let [totals, sizes] =
+        [&mut room.totals, &mut room.sizes].map(|sum| sum.0.as_mut_ptr().cast::<u32>().wrapping_add(at));
     // SAFETY: the caller's.
     unsafe {
         let (mut sums, mut own_sizes, mut step) = ([[V::zero(); W]; R], [[V::zero(); W]; R], steps.start);
