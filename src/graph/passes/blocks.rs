@@ -807,6 +807,23 @@ mod tests {
         check(&draft, &[0, 1, 2], &[&[channels, 9, 40]], want);
     }
 
+    /// Two convolutions that are one give planes to what reads these.
+    #[test]
+    fn windows_of_lines_end_in_planes() {
+        for (channels, kernel) in [(16, 5), (20, 7)] {
+            let draft = || {
+                let mut builder = Builder::new();
+                let dims = [Dim::Symbol("N".into()), Dim::Fixed(3), Dim::Fixed(9), Dim::Fixed(40)];
+                builder.shaped("x", Some(DType::Float.into()), Some(dims.to_vec()));
+                convolve(&mut builder, "x", [channels, 3, 3, 3], 1, 1, "stem");
+                convolve(&mut builder, "stem", [channels, channels, 1, 1], 1, 1, "wide");
+                convolve(&mut builder, "wide", [channels, 1, kernel, kernel], channels as i64, 1, "y");
+                builder.output("y")
+            };
+            check(&draft, &[0, 1, 2], &[&[3, 9, 40]], &["stem ppp>b", "y bpppp>p"]);
+        }
+    }
+
     /// Pools with nothing in blocks around them: of few channels most of a vector would be empty.
     #[test]
     fn pools_that_stand_alone() {

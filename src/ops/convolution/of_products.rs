@@ -76,7 +76,7 @@ impl Windowed for OfProducts {
             && matches!(self.packed(call), Ok(Some(_)))
     }
 
-    fn run(&self, call: &Call<'_>, _: &Layout, tail: Option<&Tail>) -> Result<Values> {
+    fn run(&self, call: &Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values> {
         let ((images, axes, counts), resources) = (self.geometry(call)?, call.resources());
         let Pointwise { channels, filters, .. } = self.first;
         let no_room = || Error::bug("a convolution in blocks has no filters");
@@ -98,7 +98,7 @@ impl Windowed for OfProducts {
         let mut scratch = call.scratch::<f32>(each.scratch())?;
         let mut y = output_in_blocks(call, images, filters, &counts[1..])?;
         Own { each: &each, weights, bias, finish, tail }.run(y.elements_mut()?, scratch.elements_mut(), resources)?;
-        Ok(y.finish().into())
+        Ok(laid_out(y.finish().into(), filters, layout, call.context())?.into())
     }
 }
 
