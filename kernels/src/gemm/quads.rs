@@ -36,24 +36,14 @@ pub(super) fn depth_of_few(steps: usize) -> usize {
     if says_few { steps.div_ceil(width * size_of::<u32>()) } else { 0 }
 }
 
-/// Says of each step of a panel of so many lanes, by a byte that isn't 0, that all its bytes are [`few`].
-pub(super) fn say_few(panel: &[u32], lanes: usize, to: &mut [u8]) {
-    match lanes {
-        WIDE => say(panel, to),
-        _ => to.fill(0),
-    }
-}
-
-/// Lanes of a panel of the processors that multiply few bytes faster.
-const WIDE: usize = 16;
-
 for_each_level! {
-    fn say<>(panel: &[u32], to: &mut [u8]) -> () = say_body;
+    /// Says of each step of a panel of so many lanes, by a byte that isn't 0, that all its bytes are [`few`].
+    pub(super) fn say_few<>(panel: &[u32], lanes: usize, to: &mut [u8]) -> () = say_few_body;
 }
 
 #[inline(always)]
-fn say_body(panel: &[u32], to: &mut [u8]) {
-    for (quads, to) in panel.as_chunks::<WIDE>().0.iter().zip(to) {
+fn say_few_body(panel: &[u32], lanes: usize, to: &mut [u8]) {
+    for (quads, to) in panel.chunks_exact(lanes).zip(to) {
         *to = quads.iter().fold(true, |all, quad| all & few(*quad)).into();
     }
 }
