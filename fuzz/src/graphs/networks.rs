@@ -131,10 +131,8 @@ impl Maker<'_> {
         if dilates {
             attributes.push(("dilations", dilations));
         }
-        let attributes = attributes.into_iter();
-        let attributes = attributes
-            .map(|(name, ints): (_, Vec<i64>)| AttributeProto { ints, ..attribute(name, AttributeType::Ints) });
-        (kernel, attributes.collect(), sizes)
+        let made = |(name, ints): (_, Vec<i64>)| AttributeProto { ints, ..attribute(name, AttributeType::Ints) };
+        (kernel, attributes.into_iter().map(made).collect(), sizes)
     }
 
     /// A convolution, and what follows one.

@@ -432,7 +432,7 @@ impl<O: Operand> Plan<'_, O> {
     fn few(&self, block: &Block, steps: &Range<usize>, column: usize, columns: usize) -> *const u8 {
         match &self.product.b {
             Right::Packed(b)
-                if self.quads && self.kernel.says_few && columns == b.lanes && column.is_multiple_of(columns) =>
+                if self.quads && self.kernel.prefers_few && columns == b.lanes && column.is_multiple_of(columns) =>
             {
                 let room = b.lanes * quads::depth_of_few(self.depth);
                 let all = b.after(block.b + (self.depth + 2) * self.product.n + column / b.lanes * room);

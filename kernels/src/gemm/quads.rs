@@ -32,8 +32,8 @@ pub(super) fn depth(k: usize) -> usize {
 
 /// Those of them for bytes that [`say_few`] writes: a panel as wide as there are has one for each step.
 pub(super) fn depth_of_few(steps: usize) -> usize {
-    let Kernel { says_few, width, .. } = tile::quads();
-    if says_few { steps.div_ceil(width * size_of::<u32>()) } else { 0 }
+    let Kernel { prefers_few, width, .. } = tile::quads();
+    if prefers_few { steps.div_ceil(width * size_of::<u32>()) } else { 0 }
 }
 
 for_each_level! {

@@ -19,7 +19,7 @@ pub struct Kernel<T> {
     pub(super) height: usize,
     pub(super) width: usize,
     /// Whether [`Tile::few`] is read.
-    pub(super) says_few: bool,
+    pub(super) prefers_few: bool,
     /// Computes a tile.
     pub(super) tile: unsafe fn(&Tile<T>),
     /// Computes [`ABREAST`] full tiles of one row.
@@ -298,13 +298,13 @@ macro_rules! kernel {
                     // SAFETY: as above.
                     unsafe { row::<$lanes>(x, next) }
                 }
-                let (width, says_few) = (2 * <$lanes as Vector>::COUNT, <$lanes as Vector>::SAYS_FEW);
-                return Kernel { height: $most, width, says_few, tile: of_level, row: row_of_level };
+                let (width, prefers_few) = (2 * <$lanes as Vector>::COUNT, <$lanes as Vector>::SAYS_FEW);
+                return Kernel { height: $most, width, prefers_few, tile: of_level, row: row_of_level };
             })*
             _ => {}
         }
         let width = 2 * <$plain as Vector>::COUNT;
-        Kernel { height: $height, width, says_few: false, tile: tile::<$plain, { $height }>, row: row::<$plain> }
+        Kernel { height: $height, width, prefers_few: false, tile: tile::<$plain, { $height }>, row: row::<$plain> }
     }};
 }
 
