@@ -4,7 +4,7 @@ use onnxref_fuzz::TARGETS;
 use onnxref_fuzz::replay::replay;
 
 /// An interpreter takes thousands of times as long.
-const COUNT: u64 = if cfg!(miri) { 10 } else { 8_000 };
+const COUNT: u64 = if cfg!(miri) { 10 } else { 3_000 };
 
 macro_rules! hold {
     ($($name:ident)*) => {

@@ -21,7 +21,7 @@ const NUMBERS: [i64; 9] = [i64::MIN, -(1 << 32) - 1, -2, -1, 0, 3, 1 << 31, 1 <<
 fn small() -> Limits {
     let mut limits = Limits::default();
     (limits.tensor_bytes, limits.run_bytes) = (4 << 20, 16 << 20);
-    (limits.run_elements, limits.run_work, limits.run_nodes) = (1 << 20, 1 << 22, 10_000);
+    (limits.run_elements, limits.run_work, limits.run_nodes) = (1 << 18, 1 << 20, 2_000);
     limits
 }
 
