@@ -98,7 +98,7 @@ impl Maker<'_> {
         if let Some(found) = found.cloned().filter(|_| !self.source.once_in(4)) {
             return found;
         }
-        let channels = self.source.pick(&[1, 3, 16, 17, 32, 8, 24]);
+        let channels = self.source.pick(&[1, 3, 16, 17, 32, 8, 24, 48]);
         let sizes = if self.source.once_in(4) { (20, 17) } else { (7, 9) };
         let shape =
             [1 + self.source.below(2), channels, 1 + self.source.below(sizes.0), 1 + self.source.below(sizes.1)];

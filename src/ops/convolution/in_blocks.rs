@@ -50,7 +50,7 @@ impl ConvInBlocks {
         };
         let own = of_each == 1 && count == channels && channels > 1;
         let groups = if own { 1 } else { channels / of_each.max(1) };
-        let shared = share_blocks(channels, count, groups).is_some();
+        let shared = share_blocks(channels, count, groups);
         // Sums of more taps than a block has would be those of several blocks. Few filters would leave most of a vector empty.
         let suits = match own {
             true => taps <= BLOCK,
@@ -126,7 +126,7 @@ impl ConvInBlocks {
     fn reads_planes(&self, layout: &Layout, axes: &[Axis; 3]) -> bool {
         let places = volume(1, &axes.each_ref().map(|axis| axis.input));
         let blocks_pay = self.count >= 2 * CHANNELS && self.channels >= 2 * CHANNELS && places.is_multiple_of(ALIKE);
-        let shared = share_blocks(self.channels, self.count, self.groups).is_some();
+        let shared = share_blocks(self.channels, self.count, self.groups);
         layout.input(0).is_none() && !self.own && !shared && !blocks_pay
     }
 

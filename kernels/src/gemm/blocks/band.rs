@@ -243,6 +243,11 @@ impl Grid {
         channel / self.distance * self.block()
     }
 
+    /// The number of a channel in its block.
+    pub(super) fn lane_of(&self, channel: usize) -> usize {
+        channel % self.distance
+    }
+
     /// Elements from a block of channels to the next, where they are read.
     pub(super) fn block(&self) -> usize {
         let [_, slice, _] = self.strides();
@@ -357,7 +362,7 @@ impl Grid {
         let most = first.iter().copied().max().unwrap_or(0);
         for (channel, to) in (0..self.channels).step_by(some).skip(1).zip(others.chunks_exact_mut(count)) {
             lookout.after(size_of_val(to))?;
-            let start = u32::try_from(self.plane_of(channel) + channel % self.distance).ok();
+            let start = u32::try_from(self.plane_of(channel) + self.lane_of(channel)).ok();
             let start = start.filter(|start| start.checked_add(most).is_some()).ok_or(Stopped::Misfit)?;
             to.iter_mut().zip(&*first).for_each(|(to, tap)| *to = start + *tap);
         }

@@ -7,12 +7,15 @@ use super::super::block::Out;
 use super::band::{Band, Grid, PLACES, Source};
 use super::finish::{Activation, Finish};
 use super::picks::{Picks, whole_sums};
-use super::tile::{Loops, Next, One, Parts, Step, Tile, loops};
+use super::tile::{Halves, Loops, Next, One, Quarters, Step, Tile, loops};
 use super::{CHANNELS, READ, Tail, has_minus_zero, len_of};
 use crate::windows::Axis;
 use crate::{Lookout, Resources, Stopped, parallel};
 use bytemuck::cast_slice_mut;
 use std::ops::Range;
+
+/// Channels of half a block.
+const HALF: usize = CHANNELS / 2;
 
 /// Multiplications that are worth a thread that is ready, and waking one.
 const WORTH: (usize, usize) = (1 << 17, 1 << 19);
@@ -56,17 +59,26 @@ pub fn pack(
     pack_by(|left| loops::<One<1>>(two && left > CHANNELS).filters, bytes, filters, out, resources)
 }
 
-/// Channels of each of some groups, if it has as many filters and several share a block: half or a quarter of one.
-pub fn share_blocks(channels: usize, filters: usize, groups: usize) -> Option<usize> {
-    [CHANNELS / 2, CHANNELS / 4]
-        .into_iter()
-        .find(|part| groups > 1 && [channels, filters] == [groups.saturating_mul(*part); 2])
+/// Whether groups share blocks of channels or of filters, in parts that loops can tell apart: each has halves of blocks, or a
+/// quarter of one.
+pub fn share_blocks(channels: usize, filters: usize, groups: usize) -> bool {
+    !have_blocks(channels, filters, groups)
+        && (are_whole(HALF, channels, filters, groups) || are_quarters(channels, filters, groups))
 }
 
 /// Whether each of some groups has whole blocks of channels and of filters, as a single one counts.
 pub fn have_blocks(channels: usize, filters: usize, groups: usize) -> bool {
-    let whole = |all: usize| all.is_multiple_of(groups.saturating_mul(CHANNELS));
-    groups <= 1 || (whole(channels) && whole(filters))
+    groups <= 1 || are_whole(CHANNELS, channels, filters, groups)
+}
+
+/// Whether each group has a multiple of so many channels, and of filters.
+fn are_whole(part: usize, channels: usize, filters: usize, groups: usize) -> bool {
+    [channels, filters].iter().all(|all| all.is_multiple_of(groups.saturating_mul(part)))
+}
+
+/// Whether each group has a quarter of a block of channels, and of filters.
+fn are_quarters(channels: usize, filters: usize, groups: usize) -> bool {
+    groups > 1 && [channels, filters] == [groups.saturating_mul(CHANNELS / 4); 2]
 }
 
 /// Whether pairs of blocks of filters see the same channels.
@@ -109,10 +121,12 @@ fn pack_by(
 pub struct DensePlan<'a> {
     dense: Dense<'a>,
     grid: Grid,
-    /// For two blocks of filters, if there are such loops, and for one: those that take all steps, and that pick them.
-    loops: [[Loops; 2]; 2],
-    /// Steps of a sum.
+    /// For two blocks of filters, if there are such loops, for one, and for one whose halves are of different groups: those that
+    /// take all steps, and that pick them.
+    loops: [[Loops; 2]; 3],
+    /// Steps of a sum, and those from which on a group takes them that begins in the middle of a block, if one does.
     steps: usize,
+    late: Option<usize>,
     images: usize,
     threads: usize,
     /// Parts of the filters, each a number of groups.
@@ -130,9 +144,14 @@ impl<'a> Dense<'a> {
         self.channels / self.groups.max(1)
     }
 
-    /// Channels of a group if several share a block.
-    fn part(&self) -> Option<usize> {
-        share_blocks(self.channels, self.filters, self.groups)
+    /// The first channels that the halves of a block see which begins with a filter.
+    fn first_channels(&self, filter: usize) -> [usize; 2] {
+        if are_quarters(self.channels, self.filters, self.groups) {
+            return [filter; 2];
+        }
+        let of_group = (self.filters / self.groups.max(1)).max(1);
+        let half = if filter + HALF < self.filters { HALF } else { 0 };
+        [filter, filter + half].map(|filter| filter / of_group * self.of_each())
     }
 
     /// Divides the work on so many images among threads.
@@ -144,22 +163,22 @@ impl<'a> Dense<'a> {
             steps.saturating_mul(positions.saturating_add(READ)).saturating_mul(self.filters).saturating_mul(images);
         let threads = parallel::threads(work, WORTH.0, WORTH.1, resources);
         let two = has_pairs(self.filters, self.groups);
-        let part = self.part();
-        let loops = [two, false].map(|two| match (part, self.images) {
-            (Some(4), _) => [loops::<Parts<4>>(false); 2],
-            (Some(_), _) => [loops::<Parts<8>>(false); 2],
-            (_, Source::Planes(_)) => [loops::<One<1>>(two), loops::<One<1, true>>(two)],
-            (_, Source::Blocks(_)) => [loops::<One<CHANNELS>>(two), loops::<One<CHANNELS, true>>(two)],
+        let quarters = are_quarters(self.channels, self.filters, self.groups);
+        let [two, one] = [two, false].map(|two| match self.images {
+            _ if quarters => [loops::<Quarters>(false); 2],
+            Source::Planes(_) => [loops::<One<1>>(two), loops::<One<1, true>>(two)],
+            Source::Blocks(_) => [loops::<One<CHANNELS>>(two), loops::<One<CHANNELS, true>>(two)],
         });
-        let [[two, _], [one, _]] = loops;
+        let loops = [two, one, [loops::<Halves<false>>(false), loops::<Halves<true>>(false)]];
+        let [[two, _], [one, _], _] = loops;
         let groups = self.filters.div_ceil(two.filters);
         let by_filters = steps.saturating_mul(self.filters) >= MANY_WEIGHTS && images < threads;
         let parts = if by_filters { threads.min(groups).max(1) } else { 1 };
         let bands = if parts > 1 { 1 } else { threads };
         let grid = |axes: &[Axis; 3]| Grid::of(axes, self.channels, &self.images, bands, threads);
-        // Groups that share a block have no loops that pick.
+        // Quarters have no loops that pick.
         let worth = self.finite
-            && part.is_none()
+            && !quarters
             && steps >= WORTH_PICKING.0
             && self.filters.saturating_mul(positions) >= WORTH_PICKING.1;
         let most = [two, one].map(|loops| loops.sums.len());
@@ -168,9 +187,13 @@ impl<'a> Dense<'a> {
             Some((grid, picks)) => (grid, Some(picks)),
             None => (grid(self.axes).ok_or(Stopped::Misfit)?, None),
         };
-        let tables = picks.as_ref().map_or(0, Picks::len).saturating_mul(2).saturating_add(steps);
+        let begins_late = !quarters && self.groups > 1 && !channels.is_multiple_of(CHANNELS);
+        let late = begins_late.then(|| grid.kernel().into_iter().fold(HALF, usize::saturating_mul));
+        let tables = if late.is_some() { 2 } else { 1 };
+        let picked = picks.as_ref().map_or(0, Picks::len).saturating_mul(2 * tables);
+        let tables = picked.saturating_add(steps).saturating_add(late.unwrap_or(0));
         let rooms = tables.saturating_add(len_of(self.filters, 2));
-        Ok(DensePlan { dense: self, grid, loops, steps, images, threads, parts, groups, picks, rooms })
+        Ok(DensePlan { dense: self, grid, loops, steps, late, images, threads, parts, groups, picks, rooms })
     }
 }
 
@@ -189,7 +212,8 @@ impl DensePlan<'_> {
             && dense.images.len() == images.saturating_mul(grid.image())
             && dense.weights.len() == len_of(dense.filters, *steps)
             && (have_blocks(dense.channels, dense.filters, dense.groups)
-                || (dense.part().is_some() && matches!(dense.images, Source::Blocks(_))))
+                || (share_blocks(dense.channels, dense.filters, dense.groups)
+                    && matches!(dense.images, Source::Blocks(_))))
             && dense.bias.is_none_or(|bias| bias.len() == dense.filters)
             && dense.finish.fits(out.len())
             && scratch.len() >= self.scratch();
@@ -200,17 +224,25 @@ impl DensePlan<'_> {
             return Ok(());
         }
         let (tables, rooms) = scratch.split_at_mut(self.rooms);
-        let (offsets, rest) = tables.split_at_mut(*steps);
-        let (picked, biases) = rest.split_at_mut(2 * self.picks.as_ref().map_or(0, Picks::len));
-        let (offsets, picked): (&mut [u32], &mut [Step]) = (cast_slice_mut(offsets), cast_slice_mut(picked));
+        let late = self.late.unwrap_or(0);
+        let (offsets, rest) = tables.split_at_mut(steps + late);
+        let len = self.picks.as_ref().map_or(0, Picks::len);
+        let (picked, rest) = rest.split_at_mut(2 * len);
+        let (picked_late, biases) = rest.split_at_mut(if self.late.is_some() { 2 * len } else { 0 });
+        let offsets: &mut [u32] = cast_slice_mut(offsets);
         let mut lookout = resources.lookout();
         grid.offsets(1, offsets, &mut lookout)?;
+        let offsets = [0, late].map(|first| offsets.get(first..).unwrap_or_default());
+        let mut picked: [&mut [Step]; 2] = [cast_slice_mut(picked), cast_slice_mut(picked_late)];
         if let Some(picks) = &self.picks {
-            picks.fill(grid, offsets, picked, &mut lookout)?;
+            for (offsets, picked) in offsets.iter().zip(&mut picked) {
+                picks.fill(grid, offsets, picked, &mut lookout)?;
+            }
         }
         biases.fill(0.0);
         biases.iter_mut().zip(dense.bias.unwrap_or(&[])).for_each(|(to, from)| *to = *from);
-        let (offsets, picked, biases) = (&*offsets, &*picked, &*biases);
+        let ([first, second], biases) = (picked, &*biases);
+        let tables = [(offsets[0], &*first), (offsets[1], &*second)];
         let (bands, to) = (grid.bands(), Out::of(out));
         parallel::tasks(self.parts * images * bands, grid.rooms(rooms, self.threads), resources.stop, |room, at| {
             let (part, at) = (at / (images * bands), at % (images * bands));
@@ -218,7 +250,7 @@ impl DensePlan<'_> {
             let groups = part * self.groups / self.parts..(part + 1) * self.groups / self.parts;
             let mut lookout = resources.lookout();
             let seen = band.fill(&dense.images, image, 0.0, room, &mut lookout)?;
-            self.task(&Task { image, band, seen, offsets, picked, biases }, groups, to, &mut lookout)
+            self.task(&Task { image, band, seen, tables, biases }, groups, to, &mut lookout)
         })
     }
 
@@ -230,22 +262,28 @@ impl DensePlan<'_> {
         out: Out<f32>,
         lookout: &mut Lookout<'_>,
     ) -> Result<(), Stopped> {
-        let (DensePlan { dense, loops: [two @ [widest, _], one], .. }, band) = (self, &task.band);
+        let (DensePlan { dense, grid, loops: [two @ [widest, _], one, halves], .. }, band) = (self, &task.band);
         let positions = dense.axes.iter().map(|axis| axis.output).product::<usize>();
         let (count, parts) = (groups.len(), self.steps.div_ceil(BLOCK).max(1));
         // What is seen may be far: then all groups see some steps of it before any sees the next.
-        let turns = parts > 1 && count > 1 && self.grid.is_far();
+        let turns = parts > 1 && count > 1 && grid.is_far();
         for at in 0..count * parts {
             let (group, part) = if turns { (at % count, at / count) } else { (at / parts, at % parts) };
             let first = (groups.start + group) * widest.filters;
-            let [loops, picking] = if dense.filters - first > CHANNELS { *two } else { *one };
+            let channels @ [channel, other] = dense.first_channels(first);
+            let [loops, picking] = match dense.filters - first > CHANNELS {
+                _ if other != channel => *halves,
+                true => *two,
+                false => *one,
+            };
             let start = (task.image * dense.filters.div_ceil(CHANNELS) + first / CHANNELS) * positions;
-            let channel = first / (dense.filters / dense.groups.max(1)).max(1) * dense.of_each();
+            let sees = |channel: usize| task.seen.get(grid.plane_of(channel)..).map(<[f32]>::as_ptr);
             let group = Group {
                 loops,
                 picking,
-                channel,
-                seen: task.seen.get(self.grid.plane_of(channel)..).ok_or(Stopped::Misfit)?,
+                channels,
+                seen: [sees(channel).ok_or(Stopped::Misfit)?, sees(other).ok_or(Stopped::Misfit)?],
+                tables: channels.map(|channel| task.tables[usize::from(grid.lane_of(channel) > 0)]),
                 weights: dense
                     .weights
                     .get(first * self.steps..(first + loops.filters) * self.steps)
@@ -300,8 +338,8 @@ impl DensePlan<'_> {
         let (seen, line) = (self.grid.across(row), band.line(row));
         let (place, first) = ((group.start + band.number(row, band.columns.start)) * CHANNELS, band.columns.start);
         let of_row = Tile {
-            image: group.seen.as_ptr(),
-            offsets: task.offsets.as_ptr().wrapping_add(steps.start),
+            image: group.seen,
+            offsets: group.tables.map(|(offsets, _)| offsets.as_ptr().wrapping_add(steps.start)),
             weights: group.weights.as_ptr().wrapping_add(steps.start * filters),
             steps: steps.len(),
             next,
@@ -314,7 +352,7 @@ impl DensePlan<'_> {
         };
         for (at, places) in tiles(band.columns.clone(), most).enumerate() {
             let picked = match &self.picks {
-                Some(picks) => picks.at(&self.grid, task.picked, (&seen, &places), &steps)?,
+                Some(picks) => picks.at(&self.grid, group.tables[0].1, (&seen, &places), &steps)?,
                 None => None,
             };
             let loops = if picked.is_some() { group.picking } else { group.loops };
@@ -324,16 +362,16 @@ impl DensePlan<'_> {
             // those of the group, and the places of the output are this task's. What is beside it has as many.
             unsafe {
                 let mut tile = Tile {
-                    image: of_row.image.add(line + band.column(places.start)),
+                    image: of_row.image.map(|image| image.add(line + band.column(places.start))),
                     next: next.from((before + at) * share),
                     out: out.at(place),
                     ..of_row
                 };
-                match (picked, finish.beside.filter(|_| is_last)) {
+                match (&picked, finish.beside.filter(|_| is_last)) {
                     // Sums that leave out steps are seen before they are finished.
                     (Some(some), _) => {
-                        (tile.offsets, tile.weights, tile.steps) =
-                            (some.as_ptr().cast(), group.weights.as_ptr(), some.len());
+                        tile.offsets = group.tables.map(|(_, picked)| picked.as_ptr().add(some.start).cast());
+                        (tile.weights, tile.steps) = (group.weights.as_ptr(), some.len());
                         tile.activation = Activation::None;
                     }
                     (None, Some(beside)) => tile.beside = beside.as_ptr().add(place),
@@ -360,7 +398,13 @@ impl DensePlan<'_> {
     ) -> Result<(), Stopped> {
         let (Task { image, band, .. }, Dense { axes, images, finish, .. }) = (task, &self.dense);
         let (filters, [_, rows, columns]) = (group.loops.filters, axes);
-        let image = images.image(*image, self.grid.image())?.from(group.channel, axes)?;
+        let image = images.image(*image, self.grid.image())?;
+        let of_channel = |channel| {
+            let lane = self.grid.lane_of(channel);
+            image.from(channel - lane, axes).map(|image| (image, lane))
+        };
+        let [first, second] = group.channels.map(of_channel);
+        let seen = [first?, second?];
         for (block, bias) in group.bias.chunks_exact(CHANNELS).enumerate() {
             let first = group.start + block * group.positions + band.number(row, places.start);
             // SAFETY: neighbours in the output, which are this task's, and initialised by now.
@@ -371,10 +415,13 @@ impl DensePlan<'_> {
                     let number = band.number(row, column);
                     let line = number / columns.output;
                     let place = [line / rows.output, line % rows.output, number % columns.output];
-                    let whole = whole_sums(axes, image, place, group.weights, filters);
-                    let own = whole.get(block * CHANNELS..).unwrap_or(&[]);
-                    for ((to, sum), bias) in to.iter_mut().zip(own).zip(bias) {
-                        *to = if self.dense.bias.is_some() { sum + bias } else { *sum };
+                    let halves = to.chunks_exact_mut(HALF).zip(bias.chunks_exact(HALF)).zip(seen);
+                    for (half, ((to, bias), seen)) in halves.enumerate() {
+                        let whole = whole_sums(axes, seen, place, group.weights, filters);
+                        let own = whole.get(block * CHANNELS + half * HALF..).unwrap_or(&[]);
+                        for ((to, sum), bias) in to.iter_mut().zip(own).zip(bias) {
+                            *to = if self.dense.bias.is_some() { sum + bias } else { *sum };
+                        }
                     }
                 }
             }
@@ -388,9 +435,10 @@ impl DensePlan<'_> {
 struct Group<'a> {
     loops: Loops,
     picking: Loops,
-    /// The first channel that they see, and what is seen from there on.
-    channel: usize,
-    seen: &'a [f32],
+    /// The first channels that the halves of a block see, what is seen from their blocks on, and the tables of where.
+    channels: [usize; 2],
+    seen: [*const f32; 2],
+    tables: [Table<'a>; 2],
     weights: &'a [f32],
     bias: &'a [f32],
     /// The number of the first place of their first block, and the places of a block.
@@ -398,13 +446,16 @@ struct Group<'a> {
     positions: usize,
 }
 
+/// Where all steps are seen, and those that are picked.
+type Table<'a> = (&'a [u32], &'a [Step]);
+
 /// Places of an image, and what is needed there.
 struct Task<'a> {
     image: usize,
     band: Band<'a>,
     seen: &'a [f32],
-    offsets: &'a [u32],
-    picked: &'a [Step],
+    /// For groups that begin with a block, and in the middle of one.
+    tables: [Table<'a>; 2],
     biases: &'a [f32],
 }
 

@@ -191,8 +191,8 @@ impl Products<'_> {
                 // output has the places.
                 unsafe {
                     sums(&Tile {
-                        image: seen.as_ptr().add(tile.start * CHANNELS),
-                        offsets: offsets.as_ptr().add(start),
+                        image: [seen.as_ptr().add(tile.start * CHANNELS); 2],
+                        offsets: [offsets.as_ptr().add(start); 2],
                         weights: weights.as_ptr().add(start * CHANNELS),
                         steps: some,
                         next: Next::none(weights.as_ptr()),

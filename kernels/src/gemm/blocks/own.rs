@@ -45,8 +45,8 @@ impl Own<'_> {
                     unsafe {
                         let place = seen.place + row * len + tile.start * CHANNELS;
                         sums(&Tile {
-                            image: seen.from.as_ptr().add(row * seen.row + tile.start * CHANNELS),
-                            offsets: seen.offsets.as_ptr(),
+                            image: [seen.from.as_ptr().add(row * seen.row + tile.start * CHANNELS); 2],
+                            offsets: [seen.offsets.as_ptr(); 2],
                             weights: weights.as_ptr(),
                             steps: taps,
                             next: Next::none(weights.as_ptr()),

@@ -97,14 +97,14 @@ impl Picks {
         Ok(())
     }
 
-    /// The steps of a part of a sum that places of a row take; `None` if they take all.
-    pub(super) fn at<'t>(
+    /// Where the tables have the steps of a part of a sum that places of a row take; `None` if they take all.
+    pub(super) fn at(
         &self,
         grid: &Grid,
-        tables: &'t [Step],
+        tables: &[Step],
         (across, places): (&Across, &Range<usize>),
         part: &Range<usize>,
-    ) -> Result<Option<&'t [Step]>, Stopped> {
+    ) -> Result<Option<Range<usize>>, Stopped> {
         if !self.cropped && grid.is_inside(across, places) {
             return Ok(None);
         }
@@ -115,8 +115,8 @@ impl Picks {
         let at = self.sights.iter().position(|other| *other == sight).ok_or(Stopped::Misfit)? * self.steps;
         let count = sight.iter().map(Range::len).product::<usize>() * (self.steps / self.taps.max(1));
         let table = tables.get(at..at + count).ok_or(Stopped::Misfit)?;
-        let place = |step: usize| table.partition_point(|[_, number]| (*number as usize) < step);
-        table.get(place(part.start)..place(part.end)).map(Some).ok_or(Stopped::Misfit)
+        let place = |step: usize| at + table.partition_point(|[_, number]| (*number as usize) < step);
+        Ok(Some(place(part.start)..place(part.end)))
     }
 }
 
@@ -124,15 +124,16 @@ impl Picks {
 const FILTERS: usize = 2 * CHANNELS;
 
 for_each_level! {
-    /// The sums of filters at a place of an image, whose steps have as many weights each: all steps, in padding too.
-    pub(super) fn whole_sums<>(axes: &[Axis; 3], image: Source<'_>, place: [usize; 3], weights: &[f32], filters: usize) -> [f32; FILTERS]
+    /// The sums of filters at a place of an image, whose steps have as many weights each: all steps, in padding too. The first
+    /// channel is that of the number in the first block, or plane.
+    pub(super) fn whole_sums<>(axes: &[Axis; 3], image: (Source<'_>, usize), place: [usize; 3], weights: &[f32], filters: usize) -> [f32; FILTERS]
         = whole_sums_body;
 }
 
 #[inline(always)]
 fn whole_sums_body(
     axes: &[Axis; 3],
-    image: Source<'_>,
+    (image, first): (Source<'_>, usize),
     [slice, row, column]: [usize; 3],
     weights: &[f32],
     filters: usize,
@@ -147,7 +148,7 @@ fn whole_sums_body(
             sums = [0.0; FILTERS];
         }
         let taps = rows.kernel * columns.kernel;
-        let (channel, tap) = (step / (slices.kernel * taps), step % (slices.kernel * taps));
+        let (channel, tap) = (first + step / (slices.kernel * taps), step % (slices.kernel * taps));
         let of_plane = tap % taps;
         let line = place(slices, slice, tap / taps).zip(place(rows, row, of_plane / columns.kernel));
         let at = line.zip(place(columns, column, of_plane % columns.kernel));

@@ -5,7 +5,7 @@ use super::super::{Alone, Batch, Broadcast, Left, Product, Right, Scaled, Stride
 use super::band::Grid;
 use super::{
     Activation, CHANNELS, Dense, Each, Finish, Images, Own, Products, Source, from_blocks, gate, greatest, len_of,
-    mean, pack, pack_each, to_blocks,
+    mean, pack, pack_each, share_blocks, to_blocks,
 };
 use crate::functions;
 use crate::lanes::{Mean, Ordered};
@@ -508,17 +508,31 @@ fn groups_of_blocks_and_parts() {
     let few = [axis(7, 3, 1, 1, [1, 1]), axis(10, 3, 2, 1, [1, 0])];
     // So much that single channels would leave out the taps in padding.
     let many = [axis(12, 5, 1, 1, [2, 2]), axis(14, 7, 1, 1, [3, 3])];
-    let cases = [(3, 8, 8), (7, 4, 4), (2, 16, 16), (3, 16, 48), (2, 32, 64), (2, 48, 96), (4, 8, 8)];
-    let cases = cases.map(|case| (few, case)).into_iter().chain([(8, 8, 8), (16, 4, 4)].map(|case| (many, case)));
-    let cases: Vec<_> = cases.take(sized(9, 2)).collect();
+    let cases = [
+        (3, 8, 8),
+        (7, 4, 4),
+        (2, 16, 16),
+        (3, 16, 48),
+        (2, 32, 64),
+        (2, 48, 96),
+        (4, 8, 8),
+        (5, 24, 24),
+        (3, 8, 40),
+        (4, 24, 16),
+        (3, 40, 64),
+        (4, 32, 8),
+    ];
+    let cases = cases
+        .map(|case| (few, case))
+        .into_iter()
+        .chain([(8, 8, 8), (16, 4, 4), (3, 24, 24), (3, 8, 64)].map(|case| (many, case)));
+    let cases: Vec<_> = cases.take(sized(16, 2)).collect();
     at_each_level(|| {
         for (axes, (groups, of_each, filters)) in &cases {
             let (groups, of_each, filters) = (*groups, *of_each, *filters);
             let all = |of: fn(&Axis) -> usize| axes.iter().map(of).product::<usize>();
             let (input, n, taps) = (all(|axis| axis.input), all(|axis| axis.output), all(|axis| axis.kernel));
             let (channels, k) = (groups * of_each, of_each * taps);
-            let x = samples::<f32>(2 * channels * input, 1);
-            let (w, bias) = (samples::<f32>(groups * filters * k, 2), samples::<f32>(groups * filters, 3));
             let run = |x: &[f32], w: &[f32], bias: &[f32], groups, in_blocks| {
                 let (channels, filters) = (groups * of_each, groups * filters);
                 let resources = Resources { threads: 2, stop: None };
@@ -545,15 +559,24 @@ fn groups_of_blocks_and_parts() {
                 plan.run(&mut out, &mut vec![f32::NAN; plan.scratch()], resources).unwrap();
                 bits(&planes(&out, filters, n))
             };
-            let apart: Vec<u32> = (0..2 * groups)
-                .flat_map(|at| {
-                    let (own, group) = (at * of_each * input, at % groups);
-                    let (w, bias) = (&w[group * filters * k..], &bias[group * filters..]);
-                    run(&x[own..own + of_each * input], &w[..filters * k], &bias[..filters], 1, true)
-                })
-                .collect();
-            for in_blocks in [true, false].into_iter().take(if of_each < CHANNELS { 1 } else { 2 }) {
-                assert!(run(&x, &w, &bias, groups, in_blocks) == apart, "{groups} of {of_each} to {filters}");
+            let x = samples::<f32>(2 * channels * input, 1);
+            let (w, bias) = (samples::<f32>(groups * filters * k, 2), samples::<f32>(groups * filters, 3));
+            let tiny: Vec<f32> = w.iter().map(|w| w * 1e-30).collect();
+            let shared = share_blocks(groups * of_each, groups * filters, groups);
+            let layouts = [true, false].into_iter().take(if shared { 1 } else { 2 });
+            // What is left of products too small for any number is -0, unless 0 is added.
+            let small = (vec![1e-30; x.len()], tiny, vec![-0.0; bias.len()]);
+            for (x, w, bias) in [(x, w, bias), small] {
+                let apart: Vec<u32> = (0..2 * groups)
+                    .flat_map(|at| {
+                        let (own, group) = (at * of_each * input, at % groups);
+                        let (w, bias) = (&w[group * filters * k..], &bias[group * filters..]);
+                        run(&x[own..own + of_each * input], &w[..filters * k], &bias[..filters], 1, true)
+                    })
+                    .collect();
+                for in_blocks in layouts.clone() {
+                    assert!(run(&x, &w, &bias, groups, in_blocks) == apart, "{groups} of {of_each} to {filters}");
+                }
             }
         }
     });

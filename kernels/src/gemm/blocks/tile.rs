@@ -16,10 +16,12 @@ use crate::cpu::fetch;
 /// the image must be for each place at `image + place * distance + offset`, and `out` writable by
 /// this thread alone: `16 * R` numbers from each multiple of `out_block` on that `L` has blocks. `bias` is null, or has
 /// `L` numbers; `beside` is null, or has a number for each of `out`. Unless it is the first part, `out` is initialised.
+/// The image and its offsets are those of filters in the first half of a block, and of those in the second one, which are read
+/// if these may differ ([`Seen::HALVES`]).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tile {
-    pub(super) image: *const f32,
-    pub(super) offsets: *const u32,
+    pub(super) image: [*const f32; 2],
+    pub(super) offsets: [*const u32; 2],
     pub(super) weights: *const f32,
     pub(super) steps: usize,
     pub(super) next: Next,
@@ -77,12 +79,18 @@ pub(super) trait Lanes: Vector<Of = f32> {
     /// multiplications, as another thread may share the core.
     const TOGETHER: usize;
 
-    /// What parts of a block see, of so many channels each, 4 or 8: the number at `from` for those of the first part, the one
-    /// `PART` further on for those of the next one, and so on.
+    /// What the halves of a block see: each a number.
     ///
     /// # Safety
     /// See [`Vector`]. `lane` is the first channel of the vector.
-    unsafe fn of_parts<const PART: usize>(from: *const f32, lane: usize) -> Self;
+    unsafe fn of_halves(from: [*const f32; 2], lane: usize) -> Self;
+
+    /// What the quarters of a block see: the number at `from` for the channels of the first one, the fourth from there on for
+    /// those of the next one, and so on.
+    ///
+    /// # Safety
+    /// See [`Vector`]. `lane` is the first channel of the vector.
+    unsafe fn of_quarters(from: *const f32, lane: usize) -> Self;
 
     /// # Safety
     /// See [`Vector`].
@@ -113,10 +121,12 @@ pub(super) trait Seen {
     const DISTANCE: usize;
     /// Whether the number of a step is behind its offset. Else it is that of the step.
     const PICKS: bool;
+    /// Whether halves of a block see different channels.
+    const HALVES: bool;
 
     /// # Safety
     /// See [`Tile`]. `lane` is the first channel of the vector.
-    unsafe fn load<V: Lanes>(from: *const f32, lane: usize) -> V;
+    unsafe fn load<V: Lanes>(from: [*const f32; 2], lane: usize) -> V;
 }
 
 /// One channel for all filters, at places that are so far apart.
@@ -125,9 +135,10 @@ pub(super) struct One<const DISTANCE: usize, const PICKS: bool = false>;
 impl<const DISTANCE: usize, const PICKS: bool> Seen for One<DISTANCE, PICKS> {
     const DISTANCE: usize = DISTANCE;
     const PICKS: bool = PICKS;
+    const HALVES: bool = false;
 
     #[inline(always)]
-    unsafe fn load<V: Lanes>(from: *const f32, _: usize) -> V {
+    unsafe fn load<V: Lanes>([from, _]: [*const f32; 2], _: usize) -> V {
         // SAFETY: the caller's.
         unsafe { V::splat(from) }
     }
@@ -139,25 +150,42 @@ pub(super) struct Own;
 impl Seen for Own {
     const DISTANCE: usize = CHANNELS;
     const PICKS: bool = false;
+    const HALVES: bool = false;
 
     #[inline(always)]
-    unsafe fn load<V: Lanes>(from: *const f32, lane: usize) -> V {
+    unsafe fn load<V: Lanes>([from, _]: [*const f32; 2], lane: usize) -> V {
         // SAFETY: the caller's.
         unsafe { V::load(from.add(lane)) }
     }
 }
 
-/// One channel for the filters of each part of a block.
-pub(super) struct Parts<const PART: usize>;
+/// One channel for the filters of each half of a block.
+pub(super) struct Halves<const PICKS: bool>;
 
-impl<const PART: usize> Seen for Parts<PART> {
+impl<const PICKS: bool> Seen for Halves<PICKS> {
     const DISTANCE: usize = CHANNELS;
-    const PICKS: bool = false;
+    const PICKS: bool = PICKS;
+    const HALVES: bool = true;
 
     #[inline(always)]
-    unsafe fn load<V: Lanes>(from: *const f32, lane: usize) -> V {
+    unsafe fn load<V: Lanes>(from: [*const f32; 2], lane: usize) -> V {
         // SAFETY: the caller's.
-        unsafe { V::of_parts::<PART>(from, lane) }
+        unsafe { V::of_halves(from, lane) }
+    }
+}
+
+/// One channel for the filters of each quarter of a block: those of all are side by side.
+pub(super) struct Quarters;
+
+impl Seen for Quarters {
+    const DISTANCE: usize = CHANNELS;
+    const PICKS: bool = false;
+    const HALVES: bool = false;
+
+    #[inline(always)]
+    unsafe fn load<V: Lanes>([from, _]: [*const f32; 2], lane: usize) -> V {
+        // SAFETY: the caller's.
+        unsafe { V::of_quarters(from, lane) }
     }
 }
 
@@ -199,17 +227,17 @@ unsafe fn sums<V: Lanes, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
         macro_rules! step {
             ($step:expr) => {{
                 let step = $step;
-                let (offset, number) = match S::PICKS {
-                    true => (*tile.offsets.add(2 * step), *tile.offsets.add(2 * step + 1) as usize),
-                    false => (*tile.offsets.add(step), step),
-                };
-                let image = tile.image.add(offset as usize);
+                let [offsets, others] = tile.offsets;
+                let at = if S::PICKS { 2 * step } else { step };
+                let number = if S::PICKS { *offsets.add(at + 1) as usize } else { step };
+                let first = tile.image[0].add(*offsets.add(at) as usize);
+                let second = if S::HALVES { tile.image[1].add(*others.add(at) as usize) } else { first };
                 let mut weights = [V::zero(); W];
                 for (at, weights) in weights.iter_mut().enumerate() {
                     *weights = V::load(tile.weights.add((number * W + at) * V::COUNT));
                 }
                 for (place, sums) in sums.iter_mut().enumerate() {
-                    let image = image.add(place * S::DISTANCE);
+                    let image = [first, second].map(|image| image.add(place * S::DISTANCE));
                     for (at, (sum, weights)) in sums.iter_mut().zip(weights).enumerate() {
                         *sum = weights.mul_add(S::load(image, at * V::COUNT), *sum);
                     }
@@ -297,7 +325,7 @@ macro_rules! loops_of {
 
 mod plain {
     use super::super::super::vectors::{Plain, Vector};
-    use super::{Lanes, Seen, Tile, sums};
+    use super::{CHANNELS, Lanes, Seen, Tile, sums};
     use crate::functions::relu;
     use crate::number::Float;
 
@@ -307,9 +335,13 @@ mod plain {
         const TOGETHER: usize = 1;
 
         #[inline(always)]
-        unsafe fn of_parts<const PART: usize>(from: *const f32, lane: usize) -> Self {
-            // SAFETY: the caller's; all lanes are in one part.
-            unsafe { Four::splat(from.add(lane / PART * PART)) }
+        unsafe fn of_halves([first, second]: [*const f32; 2], lane: usize) -> Self {
+            // SAFETY: the caller's, here and below.
+            unsafe { Four::splat(if lane < CHANNELS / 2 { first } else { second }) }
+        }
+        #[inline(always)]
+        unsafe fn of_quarters(from: *const f32, lane: usize) -> Self {
+            unsafe { Four::splat(from.add(lane)) }
         }
         #[inline(always)]
         unsafe fn mul(self, by: Self) -> Self {
@@ -347,25 +379,24 @@ mod plain {
 mod x86 {
     use super::super::super::vectors::Vector;
     use super::super::super::vectors::x86::{F32x8, F32x16};
-    use super::{Lanes, Seen, Tile, sums};
+    use super::{CHANNELS, Lanes, Seen, Tile, sums};
     use std::arch::x86_64::*;
 
     impl Lanes for F32x16 {
         const TOGETHER: usize = 1;
 
         #[inline(always)]
-        unsafe fn of_parts<const PART: usize>(from: *const f32, _: usize) -> Self {
-            // SAFETY: the caller's; only the first number of each part is read.
-            F32x16(unsafe {
-                match PART {
-                    4 => _mm512_permute_ps::<0>(_mm512_maskz_loadu_ps(0x1111, from)),
-                    _ => _mm512_mask_blend_ps(0xff00, _mm512_set1_ps(*from), _mm512_set1_ps(*from.add(PART))),
-                }
-            })
+        unsafe fn of_halves([first, second]: [*const f32; 2], _: usize) -> Self {
+            // SAFETY: the caller's, here and below.
+            F32x16(unsafe { _mm512_mask_blend_ps(0xff00, _mm512_set1_ps(*first), _mm512_set1_ps(*second)) })
+        }
+        #[inline(always)]
+        unsafe fn of_quarters(from: *const f32, _: usize) -> Self {
+            // Only the first number of each quarter is read.
+            F32x16(unsafe { _mm512_permute_ps::<0>(_mm512_maskz_loadu_ps(0x1111, from)) })
         }
         #[inline(always)]
         unsafe fn mul(self, by: Self) -> Self {
-            // SAFETY: the caller's, here and below.
             F32x16(unsafe { _mm512_mul_ps(self.0, by.0) })
         }
         #[inline(always)]
@@ -393,19 +424,19 @@ mod x86 {
         const TOGETHER: usize = 4;
 
         #[inline(always)]
-        unsafe fn of_parts<const PART: usize>(from: *const f32, lane: usize) -> Self {
-            // SAFETY: the caller's; a vector has one part or two.
+        unsafe fn of_halves([first, second]: [*const f32; 2], lane: usize) -> Self {
+            // SAFETY: the caller's, here and below.
+            unsafe { F32x8::splat(if lane == 0 { first } else { second }) }
+        }
+        #[inline(always)]
+        unsafe fn of_quarters(from: *const f32, lane: usize) -> Self {
             unsafe {
-                let first = F32x8::splat(from.add(lane));
-                match PART {
-                    4 => F32x8(_mm256_blend_ps::<0xf0>(first.0, F32x8::splat(from.add(lane + PART)).0)),
-                    _ => first,
-                }
+                let [first, second] = [0, CHANNELS / 4].map(|quarter| F32x8::splat(from.add(lane + quarter)));
+                F32x8(_mm256_blend_ps::<0xf0>(first.0, second.0))
             }
         }
         #[inline(always)]
         unsafe fn mul(self, by: Self) -> Self {
-            // SAFETY: the caller's, here and below.
             F32x8(unsafe { _mm256_mul_ps(self.0, by.0) })
         }
         #[inline(always)]
