@@ -561,11 +561,11 @@ fn groups_of_blocks_and_parts() {
             };
             let x = samples::<f32>(2 * channels * input, 1);
             let (w, bias) = (samples::<f32>(groups * filters * k, 2), samples::<f32>(groups * filters, 3));
-            let tiny: Vec<f32> = w.iter().map(|w| w * 1e-30).collect();
+            let tiny = |all: &[f32]| all.iter().map(|x| x * 1e-30).collect::<Vec<_>>();
             let shared = share_blocks(groups * of_each, groups * filters, groups);
             let layouts = [true, false].into_iter().take(if shared { 1 } else { 2 });
             // What is left of products too small for any number is -0, unless 0 is added.
-            let small = (vec![1e-30; x.len()], tiny, vec![-0.0; bias.len()]);
+            let small = (tiny(&x), tiny(&w), vec![-0.0; bias.len()]);
             for (x, w, bias) in [(x, w, bias), small] {
                 let apart: Vec<u32> = (0..2 * groups)
                     .flat_map(|at| {
