@@ -533,6 +533,7 @@ fn groups_of_blocks_and_parts() {
             let all = |of: fn(&Axis) -> usize| axes.iter().map(of).product::<usize>();
             let (input, n, taps) = (all(|axis| axis.input), all(|axis| axis.output), all(|axis| axis.kernel));
             let (channels, k) = (groups * of_each, of_each * taps);
+            let tail = |_: usize, sums: &mut [f32]| sums.iter_mut().for_each(|sum| *sum = sum.max(-0.25));
             let run = |x: &[f32], w: &[f32], bias: &[f32], groups, in_blocks| {
                 let (channels, filters) = (groups * of_each, groups * filters);
                 let resources = Resources { threads: 2, stop: None };
