@@ -174,6 +174,14 @@ impl<'a> Rows<'a> {
         Some(first)
     }
 
+    /// The rows of the output behind one that read the same, nothing but a row of the input.
+    fn same(&self, row: usize) -> usize {
+        let Some(Axis::Taps { spans, .. }) = self.outer.last() else { return 0 };
+        let own = row % spans.len().max(1);
+        let is_same = |pair: &&[Span]| matches!(pair, [one, next] if one.first == next.first && next.count == 1);
+        spans.get(own..).unwrap_or(&[]).windows(2).take_while(is_same).count()
+    }
+
     /// Replaces the elements that are outside, from the element `at` of a row on.
     fn put_outside<T: Pod>(&self, outside: &[T], at: usize, out: &mut [T]) {
         if !self.has_outside {

@@ -174,6 +174,31 @@ fn the_nearest() {
     assert_eq!(out, [8, 6, 8, 7, 2, 0, 2, 7, 8, 6, 8, 7, 7, 7, 7, 7]);
 }
 
+/// Entries that follow themselves as often each, but for the last one.
+#[test]
+fn entries_that_are_repeated() {
+    let check = |threads: usize, rows: usize| {
+        for (times, first, count) in [(1, 2, 90), (2, 0, 100), (2, 1, 99), (3, 0, 98), (4, 3, 91), (5, 0, 7)] {
+            let last = first + (count - 1) / times;
+            for (size, last) in [1, 2, 4, 8, 16].into_iter().flat_map(|size| [(size, last), (size, 0)]) {
+                let row = 100 * size;
+                let data: Vec<u8> = (0..rows * row).map(|k| (k * 131) as u8).collect();
+                let mut spans: Vec<Span> = (0..count).map(|k| Span::of(first + k / times)).collect();
+                spans[count - 1] = Span::of(last);
+                let axis = Axis::Taps { input: 100, spans: &spans, weights: &[] };
+                let (mut out, resources) = (vec![0; rows * count * size], Resources { threads, stop: None });
+                nearest(&data, size, &[Axis::Whole(rows), axis], &vec![0; size], &mut out, resources).unwrap();
+                for (at, entry) in out.chunks_exact(size).enumerate() {
+                    let from = at / count * row + spans[at % count].first * size;
+                    assert_eq!(entry, &data[from..from + size], "{times} times from {first}, {size} bytes, at {at}");
+                }
+            }
+        }
+    };
+    at_each_level(|| check(1, 2));
+    on_threads(3, || check(3, sized(300, 2)));
+}
+
 /// Entries that are blocks of channels become what the image of each channel becomes.
 #[test]
 fn blocks_of_channels() {
