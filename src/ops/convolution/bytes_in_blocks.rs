@@ -3,18 +3,20 @@
 
 use super::in_blocks::{FEW, Geometry};
 use crate::ops::prelude::*;
-use kernels::gemm::blocks::{Bytes, FilterBytes, Kind, ROOM, Requantize, len_of};
+use kernels::gemm::blocks::{Bytes, FilterBytes, Kind, ROOM, Requantize, have_blocks, len_of};
 use kernels::volume;
 use kernels::windows::Axis;
 
-/// A convolution of images with one or two axes by constant filters: each sees all channels, or that of its own number.
+/// A convolution of images with one or two axes by constant filters: each sees all channels of its group, or that of its own
+/// number.
 #[derive(Debug)]
 pub(super) struct BytesInBlocks {
     filters: Filters,
     bytes: Arc<ByteProduct>,
     channels: usize,
-    /// The number of filters.
+    /// The number of filters, and of groups that see channels of their own.
     pub(super) count: usize,
+    groups: usize,
     pub(super) own: bool,
     flip: u8,
     weights: Weights,
@@ -30,31 +32,34 @@ impl BytesInBlocks {
     ) -> Option<BytesInBlocks> {
         let (&[count, of_each, _] | &[count, of_each, _, _]) = shape else { return None };
         let own = of_each == 1 && count == channels && channels > 1;
-        let suits = own || of_each == channels && count >= FEW;
+        let groups = if own { 1 } else { channels / of_each.max(1) };
+        let divides = of_each * groups == channels && filters.groups == groups as i64;
+        let suits = own || divides && have_blocks(channels, count, groups) && count >= FEW;
         // Zero points of filters are part of the weights of those that see one channel.
         let plain = bytes.is_symmetric() || own && bytes.floats.is_none();
         if volume(1, shape) == 0 || !suits || !plain || !bytes.is_finite() || !bytes.constant {
             return None;
         }
         let (filters, bytes, flip) = (filters.clone(), bytes.clone(), bytes.flip());
-        Some(BytesInBlocks { filters, bytes, channels, count, own, flip, weights: Weights::known(true) })
+        Some(BytesInBlocks { filters, bytes, channels, count, groups, own, flip, weights: Weights::known(true) })
     }
 
     /// Channels that each filter sees.
     fn of_each(&self) -> usize {
-        if self.own { 1 } else { self.channels }
+        if self.own { 1 } else { self.channels / self.groups }
     }
 
     fn bytes<'a>(&'a self, [_, axes @ ..]: &'a [Axis; 3], images: &'a [u8], weights: &'a [u32]) -> Result<Bytes<'a>> {
         let own = Requantize { weights, scaling: self.bytes.scaling()? };
         let kind = if self.own { Kind::Own(own) } else { Kind::All(self.count, own) };
-        Ok(Bytes { axes, images, channels: self.channels, kind, tail: None })
+        Ok(Bytes { axes, images, channels: self.channels, groups: self.groups, kind, tail: None })
     }
 
     fn filter_bytes<'a>(&'a self, w: &'a Tensor) -> Result<FilterBytes<'a>> {
         let sizes = [self.count, self.of_each(), volume(1, w.shape().get(2..).unwrap_or(&[]))];
         let scaling = self.bytes.scaling()?;
-        Ok(FilterBytes { bytes: w.bytes(), sizes, own: self.own, turned: false, flip: self.flip, scaling })
+        let (own, groups, flip) = (self.own, self.groups, self.flip);
+        Ok(FilterBytes { bytes: w.bytes(), sizes, own, groups, turned: false, flip, scaling })
     }
 }
 

@@ -52,13 +52,14 @@ impl ByteMatMul {
         let (count, resources) = (x.len() / k, call.resources());
         call.charge(volume(w.len(), [&count]) as u64)?;
         let (sizes, scaling) = ([n, k, 1], self.bytes.scaling()?);
-        let filters = FilterBytes { bytes: w.bytes(), sizes, own: false, turned: !self.turned, flip, scaling };
+        let filters =
+            FilterBytes { bytes: w.bytes(), sizes, own: false, groups: 1, turned: !self.turned, flip, scaling };
         let (mut room, pack) = (None, |to: &mut [u32]| Ok(filters.pack(to, resources)?));
         let weights = self.weights.formed_in(call, w, filters.packed(), &mut room, pack)?;
         let mut rows = call.scratch::<u8>(len_of(k, count))?;
         rows_to_blocks(x.bytes(), k, ByteProduct::turn(x.dtype()), rows.elements_mut(), resources)?;
         let (axes, kind) = ([places(1), places(count)], Kind::All(n, Requantize { weights, scaling }));
-        let product = Bytes { axes: &axes, images: rows.elements(), channels: k, kind, tail: None };
+        let product = Bytes { axes: &axes, images: rows.elements(), channels: k, groups: 1, kind, tail: None };
         let plan = product.plan(1, resources)?;
         let mut scratch = call.scratch::<u32>(plan.scratch())?;
         let mut blocks = call.scratch::<u8>(len_of(n, count))?;

@@ -48,7 +48,7 @@ impl PoolInBlocks {
         if *slices != Axis::ROW {
             return Err(Error::bug("an image of bytes in blocks has one slice"));
         }
-        Ok(Bytes { axes, images, channels: self.channels, kind: Kind::Greatest, tail: None })
+        Ok(Bytes { axes, images, channels: self.channels, groups: 1, kind: Kind::Greatest, tail: None })
     }
 }
 

@@ -82,7 +82,7 @@ fn are_quarters(channels: usize, filters: usize, groups: usize) -> bool {
 }
 
 /// Whether pairs of blocks of filters see the same channels.
-fn has_pairs(filters: usize, groups: usize) -> bool {
+pub(super) fn has_pairs(filters: usize, groups: usize) -> bool {
     groups <= 1 || (filters / groups).is_multiple_of(2 * CHANNELS)
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::super::BLOCK;
 use super::super::super::quads::few;
+use super::super::dense::has_pairs;
 use super::super::{CHANNELS, len_of};
 use super::quantize::ROWS;
 use super::settle::{OTHERS, rounding, slack};
@@ -23,6 +24,8 @@ pub struct FilterBytes<'a> {
     /// Filters, channels of each (1 if it sees the channel of its own), and taps.
     pub sizes: [usize; 3],
     pub own: bool,
+    /// Of filters that see all channels of their group.
+    pub groups: usize,
     /// Whether the filters are the last axis, not the first one.
     pub turned: bool,
     /// What each byte is combined with first.
@@ -241,7 +244,7 @@ impl FilterBytes<'_> {
 
     /// Packs the filters for this processor.
     pub fn pack(&self, out: &mut [u32], resources: Resources<'_>) -> Result<(), Stopped> {
-        let FilterBytes { bytes, sizes: [filters, channels, taps], own, scaling, .. } = self;
+        let FilterBytes { bytes, sizes: [filters, channels, taps], own, groups, scaling, .. } = self;
         let (steps, terms) = (self.steps(), channels * taps);
         if bytes.len() != filters * terms || !scaling.fits(*filters, *own) {
             return Err(Stopped::Misfit);
@@ -250,7 +253,7 @@ impl FilterBytes<'_> {
         let (counts, mut lookout) = (counts.collect::<Vec<f64>>(), resources.lookout());
         let (mut out, mut first) = (out.get_mut(..self.packed()).ok_or(Stopped::Misfit)?, 0);
         while !out.is_empty() {
-            let two = filters - first > CHANNELS;
+            let two = has_pairs(*filters, *groups) && filters - first > CHANNELS;
             let Loops { filters: width, lanes, prefers_few, .. } =
                 if *own { scaling.own_loops() } else { loops::<Four>(two) };
             let (group, rest) = out.split_at_mut((width * (steps.count + steps.rows())).min(out.len()));
@@ -277,7 +280,7 @@ impl FilterBytes<'_> {
 
     /// Sets the bits of rows for a filter; `counts` are those of terms.
     fn pack_one(&self, filter: usize, steps: &Steps, counts: &[f64], mut set: impl FnMut(usize, u32)) {
-        let FilterBytes { bytes, sizes: [filters, channels, taps], own, turned, flip, scaling } = *self;
+        let FilterBytes { bytes, sizes: [filters, channels, taps], own, turned, flip, scaling, .. } = *self;
         let [next, apart] = if turned { [1, filters] } else { [channels * taps, 1] };
         let row = bytes.get(filter * next..).unwrap_or(&[]);
         let less = u32::from(scaling.outside).wrapping_neg();

@@ -23,7 +23,7 @@ use self::settle::{Common, Open};
 use self::tile::{Four, Loops, Own, Room, Tile, loops};
 use super::super::block::Out;
 use super::band::{Band, Grid, Source};
-use super::dense::tiles;
+use super::dense::{has_pairs, have_blocks, tiles};
 use super::{CHANNELS, READ, len_of};
 use crate::cpu::{LINE, for_each_level};
 use crate::windows::Axis;
@@ -54,6 +54,8 @@ pub struct Bytes<'a> {
     /// In blocks.
     pub images: &'a [u8],
     pub channels: usize,
+    /// Of sums of all channels: each is one of its group alone, and groups [have](super::have_blocks) whole blocks.
+    pub groups: usize,
     pub kind: Kind<'a>,
     pub tail: Option<&'a ByteTail<'a>>,
 }
@@ -61,7 +63,7 @@ pub struct Bytes<'a> {
 /// What is computed of windows.
 #[derive(Clone, Copy)]
 pub enum Kind<'a> {
-    /// Sums of all channels, for so many filters.
+    /// Sums of all channels, or of those of a group, for so many filters.
     All(usize, Requantize<'a>),
     /// Sums of the channel of the filter's own number.
     Own(Requantize<'a>),
@@ -93,13 +95,18 @@ pub struct BytesPlan<'a> {
 }
 
 impl<'a> Bytes<'a> {
+    /// Channels of a group.
+    fn of_each(&self) -> usize {
+        self.channels / self.groups.max(1)
+    }
+
     /// Divides the work on so many images among threads.
     pub fn plan(self, images: usize, resources: Resources<'_>) -> Result<BytesPlan<'a>, Stopped> {
         let taps = self.axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul);
         let (filters, steps, loops) = match self.kind {
             Kind::All(filters, own) => {
-                let steps = Steps::of(self.channels, taps, false, own.scaling.is_of_floats());
-                (filters, steps, [loops::<Four>(true), loops::<Four>(false)])
+                let steps = Steps::of(self.of_each(), taps, false, own.scaling.is_of_floats());
+                (filters, steps, [loops::<Four>(has_pairs(filters, self.groups)), loops::<Four>(false)])
             }
             Kind::Own(_) | Kind::Greatest => {
                 let as_floats = matches!(self.kind, Kind::Own(own) if own.scaling.is_of_floats());
@@ -163,6 +170,7 @@ impl BytesPlan<'_> {
         let fits = out.len() == images.saturating_mul(each)
             && bytes.images.len() == images.saturating_mul(grid.image())
             && self.requantize().is_none_or(fits)
+            && have_blocks(bytes.channels, *filters, bytes.groups)
             && scratch.len() >= self.scratch();
         if !fits {
             return Err(Stopped::Misfit);
@@ -208,14 +216,14 @@ impl BytesPlan<'_> {
         lookout: &mut Lookout<'_>,
     ) -> Result<Lengths<'s>, Stopped> {
         let outside = self.requantize().map_or(0, |own| own.scaling.outside);
-        let (taps, furthest) = (self.steps.taps, outside.max(255 - outside).into());
+        let (terms, furthest) = (self.bytes.of_each() * self.steps.taps, outside.max(255 - outside).into());
         match self.bytes.kind {
-            Kind::All(..) if self.bytes.channels * taps > FEW => {
-                let (seen, taps) = ((seen, self.grid.block()), offsets.get(..taps).unwrap_or(&[]));
+            Kind::All(..) if terms > FEW && self.bytes.groups <= 1 => {
+                let (seen, taps) = ((seen, self.grid.block()), offsets.get(..self.steps.taps).unwrap_or(&[]));
                 Lengths::of(band, seen, taps, (self.bytes.channels, outside, self.loops[0].squares), room, lookout)
             }
-            // No byte is further from the zero point: of few, that is near enough.
-            Kind::All(..) => Ok(Lengths::all(band, furthest * ((self.bytes.channels * taps) as f32).sqrt(), room)),
+            // No byte is further from the zero point: of few, that is near enough. Each group would have its own.
+            Kind::All(..) => Ok(Lengths::all(band, furthest * (terms as f32).sqrt(), room)),
             _ => Ok(Lengths::all(band, furthest, room)),
         }
     }
@@ -235,7 +243,11 @@ impl BytesPlan<'_> {
             let first = group * two.filters;
             let loops = if filters - first > CHANNELS { *two } else { *one };
             let start = (task.image * filters.div_ceil(CHANNELS) + first / CHANNELS) * positions;
-            let block = if matches!(bytes.kind, Kind::All(..)) { 0 } else { first / CHANNELS * self.grid.block() };
+            let channel = match bytes.kind {
+                Kind::All(..) => first / (filters / bytes.groups.max(1)).max(1) * bytes.of_each(),
+                _ => first,
+            };
+            let block = self.grid.plane_of(channel);
             let rows = steps.count + steps.rows();
             let weights = match self.requantize() {
                 Some(own) => {

@@ -10,6 +10,7 @@ use super::{ByteTail, Bytes, FilterBytes, Kind, Requantize, Scales, Scaling};
 use crate::Resources;
 use crate::testing::{at_each_level, sized};
 use crate::windows::Axis;
+use std::ops::Range;
 
 fn random(count: usize, seed: u64) -> Vec<u8> {
     let mut seed = seed;
@@ -86,8 +87,9 @@ impl Case {
         let flip = |_: usize, part: &mut [u8]| part.iter_mut().for_each(|byte| *byte = !*byte);
         let resources = Resources { threads, stop: None };
         let tail: Option<&ByteTail<'_>> = if tail { Some(&flip) } else { None };
-        let plan =
-            Bytes { axes, images: &in_blocks, channels: *channels, kind, tail }.plan(*images, resources).unwrap();
+        let plan = Bytes { axes, images: &in_blocks, channels: *channels, groups: 1, kind, tail }
+            .plan(*images, resources)
+            .unwrap();
         let mut out = vec![7; images * len_of(filters, positions)];
         plan.run(&mut out, &mut vec![u32::MAX; plan.scratch()], resources).unwrap();
         let mut planes = vec![9; images * filters * positions];
@@ -186,7 +188,7 @@ impl Case {
         let turned_want: Vec<u8> = want.iter().map(|byte| !byte).collect();
         at_each_level(|| {
             let [weights, again] = [(&w, false), (&turned, true)].map(|(bytes, turned)| {
-                let filters = FilterBytes { bytes, sizes, own, turned, flip, scaling };
+                let filters = FilterBytes { bytes, sizes, own, groups: 1, turned, flip, scaling };
                 let mut weights = vec![u32::MAX; filters.packed()];
                 filters.pack(&mut weights, resources).unwrap();
                 weights
@@ -294,7 +296,7 @@ fn pairs_of_weights_near_the_ends_of_words() {
             (Resources { threads: 1, stop: None }, Scaling { outside: 0, of_filters: &[], scales, zero: 3 });
         at_each_level(|| {
             let sizes = [filters, channels, 1];
-            let packing = FilterBytes { bytes: w, sizes, own: false, turned: false, flip: 0, scaling };
+            let packing = FilterBytes { bytes: w, sizes, own: false, groups: 1, turned: false, flip: 0, scaling };
             let mut packed = vec![0; packing.packed()];
             packing.pack(&mut packed, resources).unwrap();
             let kind = Kind::All(filters, Requantize { weights: &packed, scaling });
@@ -342,8 +344,15 @@ fn of_many_terms(channels: usize) {
     let (resources, scaling) =
         (Resources { threads: 1, stop: None }, Scaling { outside: 0, of_filters: &[], scales, zero: 0 });
     at_each_level(|| {
-        let packing =
-            FilterBytes { bytes: &w, sizes: [filters, channels, 1], own: false, turned: false, flip: 0, scaling };
+        let packing = FilterBytes {
+            bytes: &w,
+            sizes: [filters, channels, 1],
+            own: false,
+            groups: 1,
+            turned: false,
+            flip: 0,
+            scaling,
+        };
         let mut weights = vec![0; packing.packed()];
         packing.pack(&mut weights, resources).unwrap();
         let case = Case { images: 1, channels, filters, axes: [axis(1, 1, 1, 1, [0; 2]), axis(1, 1, 1, 1, [0; 2])] };
@@ -394,7 +403,7 @@ fn bytes_of_floats_that_are_off() {
                 (Resources { threads: 1, stop: None }, Scaling { outside: 0, of_filters: &[], scales, zero: 100 });
             at_each_level(|| {
                 let (bytes, sizes) = (bytemuck::cast_slice(w), [filters, channels, 1]);
-                let packing = FilterBytes { bytes, sizes, own: false, turned: false, flip: 0, scaling };
+                let packing = FilterBytes { bytes, sizes, own: false, groups: 1, turned: false, flip: 0, scaling };
                 let mut weights = vec![0; packing.packed()];
                 packing.pack(&mut weights, resources).unwrap();
                 let axes = [axis(1, 1, 1, 1, [0; 2]), axis(1, 1, 1, 1, [0; 2])];
@@ -412,6 +421,63 @@ fn bytes_of_floats_that_are_off() {
         check(&balanced.0, &weights(&balanced.1), image);
     }
     assert!(cfg!(miri) || off > 3000, "{off}");
+}
+
+/// Groups together give what each gives by itself; many sums of floats end between two bytes.
+#[test]
+fn groups_of_bytes() {
+    let axes = [axis(7, 3, 1, 1, [1, 1]), axis(9, 3, 2, 1, [1, 0])];
+    let [input, positions] =
+        [|axis: &Axis| axis.input, |axis: &Axis| axis.output].map(|of| axes.iter().map(of).product());
+    let cases = [(3, 16, 16), (2, 16, 48), (2, 32, 64), (2, 48, 32)];
+    for (groups, of_each, filters) in cases.into_iter().take(sized(4, 1)) {
+        let (images, taps): (usize, usize) = (2, 9);
+        let x = random(images * groups * of_each * input, 1);
+        let w: Vec<u8> =
+            random(groups * filters * of_each * taps, 2).iter().map(|byte| (byte % 7).wrapping_sub(3)).collect();
+        let of_filters: Vec<f32> = (0..groups * filters).map(|filter| 1.0 / (64 << (filter % 3)) as f32).collect();
+        let [integers, floats] =
+            [-300, 700].map(|bias| (0..groups * filters).map(move |filter| bias + filter as i32 % 5));
+        let (integers, floats) =
+            (integers.collect::<Vec<_>>(), floats.map(|bias| bias as f32 / 64.0).collect::<Vec<_>>());
+        let run = |x: &[u8], some: Range<usize>, groups: usize, as_floats: bool| {
+            let (channels, filters, resources) = (groups * of_each, some.len(), Resources { threads: 2, stop: None });
+            let scales = match as_floats {
+                true => {
+                    let (weights, bias) = (&of_filters[some.clone()], Some(&floats[some.clone()]));
+                    Scales::Floats { images: 0.5, weights, bias, out: 0.25 }
+                }
+                false => Scales::Integers { factors: &of_filters[some.clone()], bias: Some(&integers[some.clone()]) },
+            };
+            let scaling = Scaling { outside: 99, of_filters: &[], scales, zero: 100 };
+            let bytes = &w[some.start * of_each * taps..some.end * of_each * taps];
+            let sizes = [filters, of_each, taps];
+            let packing = FilterBytes { bytes, sizes, own: false, groups, turned: false, flip: 0, scaling };
+            let mut weights = vec![0; packing.packed()];
+            packing.pack(&mut weights, resources).unwrap();
+            let images = x.len() / (channels * input);
+            let (stored, kind) =
+                (blocks(x, images, channels, input), Kind::All(filters, Requantize { weights: &weights, scaling }));
+            let bytes = Bytes { axes: &axes, images: &stored, channels, groups, kind, tail: None };
+            let plan = bytes.plan(images, resources).unwrap();
+            let mut out = vec![7; images * len_of(filters, positions)];
+            plan.run(&mut out, &mut vec![u32::MAX; plan.scratch()], resources).unwrap();
+            let mut planes = vec![9; images * filters * positions];
+            from_blocks(&out, filters, positions, &mut planes, resources).unwrap();
+            planes
+        };
+        at_each_level(|| {
+            for as_floats in [false, true] {
+                let each = (0..images * groups).flat_map(|at| {
+                    let (own, first) = (at * of_each * input, at % groups * filters);
+                    run(&x[own..own + of_each * input], first..first + filters, 1, as_floats)
+                });
+                let (each, all) = (each.collect::<Vec<_>>(), run(&x, 0..groups * filters, groups, as_floats));
+                assert!(all == each, "{groups} of {of_each} to {filters}, {as_floats}");
+                assert!(all.iter().filter(|byte| !matches!(byte, 0 | 255)).count() > all.len() / 2);
+            }
+        });
+    }
 }
 
 /// Of the channels that there are, and no others; of more places than vectors have room for, from some place on.
@@ -524,7 +590,7 @@ fn bytes_of_floats_of_any_kind() {
         let scaling = Scaling { outside, of_filters: &[], scales, zero };
         at_each_level(|| {
             let sizes = [filters, of_each, taps];
-            let packing = FilterBytes { bytes: &w, sizes, own, turned: false, flip: 0, scaling };
+            let packing = FilterBytes { bytes: &w, sizes, own, groups: 1, turned: false, flip: 0, scaling };
             let mut weights = vec![0; packing.packed()];
             packing.pack(&mut weights, Resources { threads: 1, stop: None }).unwrap();
             let requantize = Requantize { weights: &weights, scaling };
