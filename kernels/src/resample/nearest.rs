@@ -42,7 +42,7 @@ fn nearest_of<T: Pod + Sync>(
     parallel::split_by(out, size, 2, resources, |first, out| {
         let out: &mut [T] = bytemuck::try_cast_slice_mut(out).map_err(|_| Stopped::Misfit)?;
         let (len, mut sides, mut same) = (rows.output().max(1), Sides::new(), 0);
-        let (mut at, mut done) = (first % len, 0);
+        let (mut row, mut at, mut done) = (first / len, first % len, 0);
         while done < out.len() {
             let count = (len - at).min(out.len() - done);
             let (others, now) = out.split_at_mut(done);
@@ -54,10 +54,9 @@ fn nearest_of<T: Pod + Sync>(
                     same -= 1;
                 }
                 None => {
-                    let row = (first + done) / len;
                     match rows.sides(row, &mut sides) {
-                        Some(row) => {
-                            let from = row * rows.input * size..(row + 1) * rows.input * size;
+                        Some(seen) => {
+                            let from = seen * rows.input * size..(seen + 1) * rows.input * size;
                             pick(&rows, times, data.get(from).ok_or(Stopped::Misfit)?, at, now);
                             rows.put_outside(&[outside], at, now);
                         }
@@ -66,7 +65,7 @@ fn nearest_of<T: Pod + Sync>(
                     same = rows.same(row);
                 }
             }
-            (done, at) = (done + count, 0);
+            (row, done, at) = (row + 1, done + count, 0);
         }
         Ok(())
     })
