@@ -352,6 +352,7 @@ case("pad_reflect_more", "Pad-13", [f([1, 2, 3]), i([4, 0])], [f([1, 2, 3, 2, 1,
 case("pad_matrix", "Pad-13", [f([1, 2]), i([[1, 1]])], "a list is needed", outputs=[f([])])
 case("pad_negative_edge", "Pad-13", [f([1, 2, 3]), i([-1, 2])], [f([2, 3, 3, 3])], mode="edge")
 case("compress_longer", "Compress-11", [f([1, 2]), b([1, 0, 1])], "only 2 entries", outputs=[f([])])
+case("prelu_rank", "PRelu-16", [f([-1, 2, -3]), f([[1, 2, 3]])], "has no place", outputs=[f([[]])])
 case("gather_1_negative", "Gather-1", [f([1, 2, 3]), i([-1])], "which is allowed from version 11 on", outputs=[f([])])
 case("gatherelements_beyond", "GatherElements-13", [f([1, 2, 3]), i([3])], "indices[0] = 3 is out of range", outputs=[f([])])
 
@@ -385,6 +386,19 @@ query = f([[[[2]]]])
 case(
     "attention_scores_and_softcap", "Attention-23", [query, query, f([[[[1]]]])], [f([[[[1]]]]), None, None, f([[[[4]]]])],
     softcap=1.0, qk_matmul_output_mode=0,
+)
+keys, ones = f([[[[1], [1]]]]), f([[[[1]]]])
+case("attention_masked_infinity", "Attention-23", [ones, keys, f([[[[1], [inf]]]]), b([[1, 0]])], [ones])
+case(
+    "attention_causal_one_query", "Attention-23",
+    [ones, f([[[[1], [2]]]]), f([[[[10], [20]]]]), None, ones, f([[[[5]]]])],
+    [f([[[[7.5]]]]), f([[[[1], [1], [2]]]]), f([[[[5], [10], [20]]]])],
+    is_causal=1,
+)
+case(
+    "attention_masked_scores", "Attention-23", [keys, keys, f([[[[1], [2]]]])],
+    [f([[[[1], [1.5]]]]), None, None, f([[[[1, -inf], [1, 1]]]])],
+    is_causal=1, qk_matmul_output_mode=2,
 )
 case("matmulinteger_rows", "MatMulInteger-10", [u8([[5], [5]]), u8([[1]]), u8([1, 2])], [i32([[4], [3]])])
 case(

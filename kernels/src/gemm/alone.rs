@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn squares_as_products() {
         on_threads(3, || {
-            for (kernel, stride) in [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1)] {
+            for (kernel, stride) in [(3, 1), (3, 2), (5, 1), (5, 2), (7, 1), (7, 2), (9, 1)] {
                 for (height, width) in [(1, 1), (2, 7), (7, 14), (9, 16), (5, 33), (0, 3), (3, 0)] {
                     for pads in [(0, 1), (1, 1), (kernel - 1, kernel + 3)] {
                         let axes = [axis(height, kernel, stride, 1, pads), axis(width, kernel, stride, 1, pads)];

@@ -42,6 +42,8 @@ impl Direct<'_> {
             (3, 2) => Some(sums::<3, 2>()),
             (5, 1) => Some(sums::<5, 1>()),
             (5, 2) => Some(sums::<5, 2>()),
+            (7, 1) => Some(sums::<7, 1>()),
+            (7, 2) => Some(sums::<7, 2>()),
             _ => None,
         }
     }
@@ -91,7 +93,7 @@ fn sums<const K: usize, const STRIDE: usize>() -> Sums {
 const ROWS: usize = 4;
 
 /// A line in padding, for the widest vector.
-static OUTSIDE: [f32; 2 * 15 + 5] = [0.0; 2 * 15 + 5];
+static OUTSIDE: [f32; 2 * 15 + 7] = [0.0; 2 * 15 + 7];
 
 /// # Safety
 /// See [`Sums`].
@@ -177,7 +179,7 @@ unsafe fn columns<
                 }
             )*};
         }
-        lines!(0 1 2 3 4 5 6 7 8 9 10);
+        lines!(0 1 2 3 4 5 6 7 8 9 10 11 12);
         for (i, sum) in sums.into_iter().enumerate().take(count_rows) {
             // SAFETY: the row is in the output.
             unsafe {
