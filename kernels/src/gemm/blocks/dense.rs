@@ -264,7 +264,7 @@ impl DensePlan<'_> {
     ) -> Result<(), Stopped> {
         let (DensePlan { dense, grid, loops: [two @ [widest, _], one, halves], .. }, band) = (self, &task.band);
         let positions = dense.axes.iter().map(|axis| axis.output).product::<usize>();
-        let (count, parts) = (groups.len(), self.steps.div_ceil(BLOCK).max(1));
+        let (count, parts, [early, late]) = (groups.len(), self.steps.div_ceil(BLOCK).max(1), task.tables);
         // What is seen may be far: then all groups see some steps of it before any sees the next.
         let turns = parts > 1 && count > 1 && grid.is_far();
         for at in 0..count * parts {
@@ -283,7 +283,7 @@ impl DensePlan<'_> {
                 picking,
                 channels,
                 seen: [sees(channel).ok_or(Stopped::Misfit)?, sees(other).ok_or(Stopped::Misfit)?],
-                tables: channels.map(|channel| task.tables[usize::from(grid.lane_of(channel) > 0)]),
+                tables: channels.map(|channel| if grid.lane_of(channel) > 0 { late } else { early }),
                 weights: dense
                     .weights
                     .get(first * self.steps..(first + loops.filters) * self.steps)
