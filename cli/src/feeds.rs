@@ -79,8 +79,30 @@ impl Feeding {
         self.random || self.inputs.is_some() || !self.input.is_empty()
     }
 
-    /// The values to feed, or all faults in them.
+    /// As [`Feeding::given`]; they are saved, if that is asked for.
     pub(crate) fn inputs<'a>(&self, model: &'a Model) -> Result<Feeds<'a>, Failure> {
+        let feeds = self.given(model)?;
+        if let Some(path) = &self.save_inputs {
+            save(path, model, &feeds)?;
+        }
+        Ok(feeds)
+    }
+
+    /// Saves the inputs that another model gets, if that is asked for: nothing is made if it isn't.
+    pub(crate) fn save_of<'a>(
+        &self,
+        made: impl FnOnce() -> Option<(Model, &'a [(String, Value)])>,
+    ) -> Result<(), Failure> {
+        let Some(path) = &self.save_inputs else { return Ok(()) };
+        let Some((model, values)) = made() else {
+            print::note("--save-inputs: nothing is written, as the values of the inputs aren't known");
+            return Ok(());
+        };
+        save(path, &model, &values.iter().map(|(name, value)| (name.as_str(), value.clone())).collect())
+    }
+
+    /// The values to feed, or all faults in them.
+    pub(crate) fn given<'a>(&self, model: &'a Model) -> Result<Feeds<'a>, Failure> {
         let mut found = Found::new(model);
         if let Some(path) = &self.inputs {
             let shown = print::path(&path.to_string_lossy());
@@ -105,11 +127,7 @@ impl Feeding {
         }
         let mut values = found.values;
         let value = |info: &'a ValueInfo| Some((info.name.as_str(), values.remove(info.name.as_str())?));
-        let feeds: Feeds<'a> = model.inputs().filter_map(value).collect();
-        if let Some(path) = &self.save_inputs {
-            save(path, model, &feeds)?;
-        }
-        Ok(feeds)
+        Ok(model.inputs().filter_map(value).collect())
     }
 
     /// The values of single inputs, by name: what `-i` gives.

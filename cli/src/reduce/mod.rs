@@ -14,7 +14,7 @@ use crate::{Global, json, output, print, report, watch};
 use clap::Args;
 use model::{Attempt, Known, Source};
 use onnxref::document::Document;
-use onnxref::{Kind, LoadOptions, Model, Outputs, Value};
+use onnxref::{Kind, LoadOptions, Model, Outputs, Value, ValueInfo};
 use onnxref_view::{counted, totals};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -29,6 +29,7 @@ use trial::{Check, Trial};
 Nodes are cut by halving, those of bodies too; values between them become inputs, declared as a
 run gives them. A body may become the model, a branch takes the place of its If. Then outputs go,
 dimensions get smaller, constants become 0 or 1. OUT has the best so far, also after Ctrl-C.
+--save-inputs writes the inputs of OUT at the end.
 
 Example:
   onnxref reduce model.onnx -o small.onnx -- python run.py {model}
@@ -130,6 +131,13 @@ pub(crate) fn reduce(arguments: &Arguments, global: &Global) -> Result<u8, Failu
     search::texts(&mut trial)?;
     let smaller = search::sizes(&mut trial)?;
     search::values(&mut trial)?;
+    arguments.feeding.save_of(|| {
+        let best = trial.best.as_ref()?;
+        let model = best.model.load(&trial.options).ok()?;
+        let is_known = |info: &ValueInfo| best.inputs.iter().any(|(name, _)| *name == info.name);
+        let known = model.inputs().all(|info| is_known(info) || model.has_default(&info.name));
+        known.then_some((model, &best.inputs))
+    })?;
     let nodes = trial.best.as_ref().map_or(count, Attempt::nodes);
     let (runs, remembered) = (trial.count, trial.remembered);
     let found = Found { nodes_before: count, nodes, runs, remembered, seconds: start.elapsed().as_secs_f64() };
@@ -185,7 +193,7 @@ impl Arguments {
         if missing && !self.feeding.is_given() {
             return none("inputs are not given (--random makes some)");
         }
-        let feeds = self.feeding.inputs(&model)?;
+        let feeds = self.feeding.given(&model)?;
         let feeds: Vec<(String, Value)> = feeds.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
         let (values, ran) = self.run(&model, &feeds);
         if let Err(error) = &ran {
