@@ -597,6 +597,65 @@ g (float[N] x) => (float[N] y)
     Ok(())
 }
 
+/// NaNs keep their signs and payloads, wherever a model has floats.
+#[test]
+fn text_keeps_the_bits_of_nans() -> Result<()> {
+    let singles = [0x7fc0_0000, 0xffc0_0000, 0x7f80_0001, 0xff80_0001, 0x7fc1_2345, 0xffff_ffff, 0x3f80_0000u32];
+    let floats = singles.map(f32::from_bits);
+    // The same sign and payload, with another bit at the end.
+    let double =
+        |bits: u32| u64::from(bits >> 31) << 63 | 0x7ff << 52 | u64::from(bits << 9) << 20 | u64::from(bits & 1);
+    let tensor = |dtype: DType| {
+        let bytes: Vec<u8> = match dtype {
+            DType::Double | DType::Complex128 => singles.iter().flat_map(|bits| double(*bits).to_le_bytes()).collect(),
+            DType::Float | DType::Complex64 => singles.iter().flat_map(|bits| bits.to_le_bytes()).collect(),
+            DType::Float16 | DType::Bfloat16 => (0..=u16::MAX).flat_map(u16::to_le_bytes).collect(),
+            small => (0..=u8::MAX).take(1 << small.bits()).collect(),
+        };
+        let whole = bytes.len() / dtype.size();
+        Tensor::new(dtype, &[whole], bytes[..whole * dtype.size()].to_vec())
+    };
+    let types = DType::all()
+        .filter(|dtype| ["float", "bfloat", "double", "complex"].iter().any(|t| dtype.name().starts_with(t)));
+    let mut graph = Graph::new("g").output(ValueInfo::untyped("y"));
+    for dtype in types {
+        let own = Initializer::new("", &tensor(dtype)?);
+        let both = AttributeValue::Tensors(vec![own.clone().into(), own.clone().into()]);
+        graph = graph
+            .initializer(Initializer { name: format!("w_{}", dtype.name()), ..own.clone() })
+            .node(Node::new("Constant", [""; 0], ["c"]).attribute("value", own))
+            .node(Node::new("F", [""; 0], ["t"]).domain("l").attribute("both", both));
+    }
+    for value in floats {
+        graph = graph.node(Node::new("Constant", [""; 0], ["f"]).attribute("value_float", value));
+        graph = graph.node(Node::new("F", [""; 0], ["t"]).domain("l").attribute("alpha", value).attribute("more", 1));
+    }
+    graph = graph.node(Node::new("Constant", [""; 0], ["f"]).attribute("value_floats", floats.to_vec()));
+    ensure!(graph.initializers.len() == 14, "{} types have floats", graph.initializers.len());
+    let mut document = Document::new(graph, 25);
+    let defaults = vec![Attribute::new("alpha", floats[4]).into(), Attribute::new("all", floats.to_vec()).into()];
+    let function = Function { name: "F".to_string(), domain: "l".to_string(), defaults, ..Function::default() };
+    document.functions.push(function.into());
+    let text = document.to_text()?;
+    let again = Document::from_text(&text)?;
+    ensure!(again.graph == document.graph && again.functions == document.functions, "{text}");
+    assert_eq!(again.to_text()?, text);
+
+    let text = |number: &str| format!("g () => () {{ c = Constant <value = float[2] {{1.0, {number}}}> () }}");
+    let written = "<value: tensor = float[2] {1.0, \n   #: 0xff800001\n   -nan}>";
+    ensure!(Document::from_text(&text("#: 0xff800001\n-nan"))?.to_text()?.contains(written));
+    for (number, error) in [
+        ("#: 0x7fc12345\n-nan", "line 1, column 54: expected the bits of a NaN with the sign of -nan"),
+        ("#: 0x7f800000\nnan", "line 1, column 54: expected the bits of a NaN with the sign of nan"),
+        ("#: 0x1ffffffff\nnan", "line 1, column 54: expected the bits of a NaN with the sign of nan"),
+        ("#: nan\nnan", "line 1, column 54: expected the bits of a NaN with the sign of nan"),
+        ("#: 0x7fc12345\n2.0", "line 1, column 54: expected the bits of a NaN with the sign of 2.0"),
+    ] {
+        assert_eq!(Document::from_text(&text(number)).err().context("an error")?.to_string(), error, "{number}");
+    }
+    Ok(())
+}
+
 /// Notes count as memory, and each finds its part without a search of all.
 #[test]
 fn notes_are_limited() -> Result<()> {

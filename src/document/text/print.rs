@@ -1,7 +1,7 @@
 //! Models as text.
 
 use super::KINDS;
-use super::words::{double, element, float, identifier, inexpressible, is_identifier, known, name, string};
+use super::words::{element, float, identifier, inexpressible, is_identifier, known, name, string};
 use crate::document::{
     Attribute, AttributeValue as V, Content, Entry, Function, Graph, Initializer, Node, OpsetImport, Part, Size,
     TensorType, Type, ValueInfo,
@@ -301,7 +301,7 @@ impl<'a> Printer<'a> {
         let same = |text| text;
         match dtype {
             D::Float | D::Complex64 => each!(f32, float),
-            D::Double | D::Complex128 => each!(f64, double),
+            D::Double | D::Complex128 => each!(f64, float),
             D::Int8 => each!(i8, |value| value),
             D::Int16 => each!(i16, |value| value),
             D::Int32 => each!(i32, |value| value),

@@ -2,6 +2,7 @@
 
 use super::cursor::Cursor;
 use super::read;
+use super::words::noted;
 use crate::document::{Attribute, AttributeValue as V, Initializer, Part, Size, Type, ValueInfo};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -38,11 +39,12 @@ fn single(from: &mut Cursor<'_>, kind: Option<i32>) -> Result<V> {
     if from.sees("\"") {
         return Ok(V::String(from.string()?.into()));
     }
-    let tensor = read::sees_type(from);
+    let (note, tensor) = (from.notes()?.pop(), read::sees_type(from));
     if !tensor && let Some(number) = from.number() {
         let is_float = kind == Some(1) || !integral(number);
         return if is_float {
-            number.parse().map(V::Float).map_err(|_| from.error(&format!("{number} is not a float")))
+            let value = number.parse().map_err(|_| from.error(&format!("{number} is not a float")))?;
+            noted(value, note).map(V::Float)
         } else {
             number.parse().map(V::Int).map_err(|_| from.error(&format!("{number} exceeds int64")))
         };
@@ -186,9 +188,16 @@ fn elements(from: &mut Cursor<'_>, tensor: &Initializer) -> Result<Bytes> {
                 raw.extend_from_slice(&value.to_le_bytes())
             }};
         }
+        macro_rules! push_float {
+            ($type:ty) => {{
+                let note = from.notes()?.pop();
+                let value: $type = from.parse("a number")?;
+                raw.extend_from_slice(&noted(value, note)?.to_le_bytes())
+            }};
+        }
         match dtype {
-            D::Float | D::Complex64 => push!(f32, "a number"),
-            D::Double | D::Complex128 => push!(f64, "a number"),
+            D::Float | D::Complex64 => push_float!(f32),
+            D::Double | D::Complex128 => push_float!(f64),
             D::Int8 => push!(i8, "an int8"),
             D::Int16 => push!(i16, "an int16"),
             D::Int32 => push!(i32, "an int32"),

@@ -1,9 +1,11 @@
 //! Names, strings and numbers as text.
 
+use super::cursor::Cursor;
 use super::{WRAPPERS, element_code};
 use crate::document::Fields;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use kernels::number::Float;
 
 /// The name of an element type.
 pub(super) fn element(code: i32) -> Result<&'static str> {
@@ -54,17 +56,53 @@ pub(super) fn string(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// The shortest number that is read as the same one.
-pub(super) fn float(value: f32) -> String {
-    match value.is_nan() {
-        true => if value.is_sign_negative() { "-nan" } else { "nan" }.to_string(),
-        false => format!("{value:?}"),
+/// The shortest number that is read as the same one. If `nan` and `-nan` mean other bits, a note before it has them.
+pub(super) fn float<T: Bits>(value: T) -> String {
+    if !value.is_nan() {
+        return format!("{value:?}");
+    }
+    let word = if is_negative(value) { "-nan" } else { "nan" };
+    match value.bits() {
+        bits if bits == T::NAN.copysign(value).bits() => word.to_string(),
+        bits => format!("\n   #: {bits:#x}\n   {word}"),
     }
 }
 
-pub(super) fn double(value: f64) -> String {
-    match value.is_nan() {
-        true => if value.is_sign_negative() { "-nan" } else { "nan" }.to_string(),
-        false => format!("{value:?}"),
+/// The number that a word means. If a note is before it, that has the bits of a NaN.
+pub(super) fn noted<T: Bits>(value: T, note: Option<Cursor<'_>>) -> Result<T> {
+    let Some(mut note) = note else { return Ok(value) };
+    let bits = note.next().strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let same = |noted: &T| value.is_nan() && noted.is_nan() && is_negative(value) == is_negative(*noted);
+    let noted = bits.and_then(T::of_bits).filter(same);
+    noted.ok_or_else(|| note.error(&format!("expected the bits of a NaN with the sign of {}", float(value))))
+}
+
+/// Floats that are written as numbers.
+pub(super) trait Bits: Float {
+    fn bits(self) -> u64;
+    fn of_bits(bits: u64) -> Option<Self>;
+}
+
+impl Bits for f32 {
+    fn bits(self) -> u64 {
+        self.to_bits().into()
     }
+
+    fn of_bits(bits: u64) -> Option<f32> {
+        u32::try_from(bits).ok().map(f32::from_bits)
+    }
+}
+
+impl Bits for f64 {
+    fn bits(self) -> u64 {
+        self.to_bits()
+    }
+
+    fn of_bits(bits: u64) -> Option<f64> {
+        Some(f64::from_bits(bits))
+    }
+}
+
+fn is_negative<T: Float>(value: T) -> bool {
+    T::ONE.copysign(value) < T::ZERO
 }
