@@ -113,7 +113,8 @@ impl Editing {
         }
         let Proved { proof, random, other_sizes } = match self.no_prove {
             true => Proof::None("--no-prove".to_string()).into(),
-            false => prove::prove(before, &after, old_name, (&self.input, &self.running))?,
+            // Of what the file is read as.
+            false => prove::prove(before, &self.written(&after)?, old_name, (&self.input, &self.running))?,
         };
         if let Proof::Differs(what) = &proof {
             return Err(Failure::new(FAILED, format!("the change is not proved, and nothing is written: {what}")));
@@ -156,6 +157,12 @@ impl Editing {
             Proof::None(_) | Proof::Differs(_) => {}
         }
         Ok(0)
+    }
+
+    /// The document that is read from what is written.
+    fn written(&self, document: &Document) -> Result<Document, Failure> {
+        let written = document.written_as(&self.to);
+        written.map_err(|error| Unwritten::of(error).failure(&self.to.to_string_lossy(), |why| why))
     }
 
     /// The place of external data, which can be written and is not that of the model.

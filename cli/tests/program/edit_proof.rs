@@ -202,3 +202,29 @@ fn what_tells_of_training_goes_with_what_it_tells_of() {
     let ran = edit(&bench, "set", &["--metadata", "k=v"]);
     assert_eq!((ran.code, ran.err.as_str(), written(&bench).has_training()), (Some(0), "", true));
 }
+
+/// What is proved is what the text is read as, and that has the bits of NaNs.
+#[test]
+fn a_text_has_the_bits_that_are_proved() {
+    let text = r#"<ir_version: 13, opset_import: ["" : 26]> g () => (int32[3] y) <float[3] w = {
+        #: 0xff800001
+        -nan,
+        #: 0x7fc12345
+        nan, -nan}> { y = BitCast <to = 6> (w) }"#;
+    let (bench, values) = (bench(text), "[-8388607, 2143363909, -4194304]");
+    let (model, to) = (bench.text("model.onnx"), bench.text("out.onnxtxt"));
+    let ran = onnxref(["set", &model, "-o", &to]);
+    assert!(ran.code == Some(0) && ran.out.ends_with("proved: 1 output is the same, bit by bit\n"), "{ran:?}");
+    for path in [&model, &to] {
+        let ran = onnxref(["run", path]);
+        assert!(ran.out.contains(values), "{path}: {ran:?}");
+    }
+    // What the text can't express is refused before anything runs.
+    let mut document = Document::read(&to).unwrap();
+    document.graph.outputs[0].value_type.as_mut().unwrap().denotation = "IMAGE".to_string();
+    std::fs::write(&model, document.to_bytes().unwrap()).unwrap();
+    for more in [&[][..], &["--no-prove"]] {
+        let ran = onnxref([&["set", &model, "-o", &to], more].concat());
+        check(ran, 2, "", "error: the text form can't express the denotation of a type: write an .onnx file\n");
+    }
+}

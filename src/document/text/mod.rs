@@ -86,7 +86,7 @@ impl Document {
 
     /// The text form of the model: the syntax of `onnx.parser`. It has all elements of tensors. That syntax has no place for
     /// texts for people, metadata and quantization annotations inside of graphs: they are in comments that begin with `#:`,
-    /// which are read again. Names of bodies and of tensors in attributes that aren't identifiers are not kept.
+    /// which are read again, as are the bits of NaNs that have a payload. Names of bodies and of tensors in attributes that aren't identifiers are not kept.
     ///
     /// # Errors
     /// The syntax can't express a part of the model, such as a sparse tensor, a denotation or a string that is not UTF-8. A tensor is
@@ -113,6 +113,17 @@ impl Document {
     /// As [`Document::write`] and [`Document::write_text`].
     pub fn write_as(&self, path: impl AsRef<Path>, to: impl Write) -> Result<()> {
         if is_text(path.as_ref()) { self.write_text(to) } else { self.write(to) }
+    }
+
+    /// The document that a reader of [`Document::write_as`] has: that of the text, if it writes the text form.
+    ///
+    /// # Errors
+    /// As [`Document::to_text`] and [`Document::from_text`].
+    pub fn written_as(&self, path: impl AsRef<Path>) -> Result<Document> {
+        if !is_text(path.as_ref()) {
+            return Ok(self.clone());
+        }
+        Document::decode(encoded(&self.to_text()?, &self.options.files(None))?, self.path(), &self.options)
     }
 }
 
