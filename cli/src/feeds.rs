@@ -19,8 +19,8 @@ pub(crate) struct Feeding {
     /// An input by name or position: a file (.pb, .npy, .json, or a picture), - for standard input, or JSON
     ///
     /// JSON such as 3, '[1, -1]', '[[1.5, "NaN"]]', '["a"]' has the type that the model declares; complex numbers are
-    /// pairs, [re, im]. A decimal is rounded to the nearest value of the type; integers, and decimals for floats of 8 bits
-    /// and less, must be values that it holds exactly. Sequences are lists of values, optionals a value or null, maps
+    /// pairs, [re, im]. A decimal is rounded to the nearest value of the type; integers must be values that it holds
+    /// exactly, and decimals for floats of 8 bits and less too, once rounded to float32. Sequences are lists of values, optionals a value or null, maps
     /// objects; a value as -o FILE.json writes it can be read too. A .pb file is a TensorProto, SequenceProto, OptionalProto
     /// or MapProto. Pictures are .png, .jpg, .bmp, .webp, .tif, .jp2 and .ppm files: samples of 16 bits lose their low byte,
     /// and transparency is dropped, but of a .png file for an input of 4 channels. If the model has one input, NAME= may be

@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     /// Write an output to a file (.pb, .npy, .npz, .json) or, as .npy, to - for standard output
     ///
     /// Files are written after the run has succeeded, each completely or not at all. If the model has one output, NAME= may
-    /// be omitted; a .npz file without a name gets all outputs.
+    /// be omitted; a .npz file without a name gets all outputs. A .json file doesn't keep the sign and the payload of a NaN.
     #[arg(short, long, value_name = "NAME=FILE")]
     output: Vec<String>,
 

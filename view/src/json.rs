@@ -1,4 +1,4 @@
-//! Values as JSON; numbers read back exactly.
+//! Values as JSON; numbers read back exactly. NaNs lose their signs and payloads.
 
 use crate::names::{dtype_name, type_name};
 use onnxref::{Scalar, Tensor, Value};

@@ -12,8 +12,8 @@ const MAX_VALUE: usize = 60;
 /// other numbers, bool, string.
 ///
 /// A decimal is rounded once, to the nearest value. Nothing else changes a value: an integer that is out of range or
-/// that a float type can't hold exactly, a fraction for an integer type, and a number that is not an 8-bit float are
-/// errors.
+/// that a float type can't hold exactly, a fraction for an integer type, and a number whose nearest float32 is not an 8-bit
+/// float are errors.
 ///
 /// # Errors
 /// If the text is not JSON, or not a tensor of the type, with the place in it.
@@ -139,7 +139,8 @@ fn push_float(bytes: &mut Vec<u8>, value: &Value, dtype: DType) -> Result<(), St
         _ => {
             let wrong =
                 || format!(" is not a valid {}: only values that it can hold exactly are allowed", dtype_name(dtype));
-            (small_float(double, dtype).ok_or_else(wrong)?, double)
+            // A value that is written with the digits that float32 needs has these.
+            (small_float(single, dtype).ok_or_else(wrong)?, single.into())
         }
     };
     if let Value::Number(number) = value {
@@ -168,11 +169,11 @@ fn to_odd(value: f64) -> f32 {
 }
 
 /// The code of a float type of at most 8 bits that has exactly this value.
-fn small_float(value: f64, dtype: DType) -> Option<u64> {
+fn small_float(value: f32, dtype: DType) -> Option<u64> {
     let codes: Vec<u8> = (0..=u8::MAX).take(1 << dtype.bits()).collect();
     let table = Tensor::new(dtype, &[codes.len()], codes).ok()?;
     let same = |scalar| match scalar {
-        Scalar::Float(v) => v.is_nan() && value.is_nan() || f64::from(v).to_bits() == value.to_bits(),
+        Scalar::Float(v) => v.is_nan() && value.is_nan() || v.to_bits() == value.to_bits(),
         _ => false,
     };
     table.scalars().position(same).map(|code| code as u64)
@@ -242,6 +243,7 @@ fn at(position: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Element;
 
     fn shown(text: &str, dtype: impl Into<Option<DType>>) -> String {
         parse(text, dtype.into()).map_or_else(|why| why, |tensor| tensor.to_string())
@@ -336,6 +338,25 @@ mod tests {
         assert_eq!(shown(text, DType::Float), format!("float32[] {}", 1.0 + f32::EPSILON));
         assert_eq!(shown("-0", DType::Float), "float32[] -0");
         assert_eq!(shown("1e-46", DType::Float), "float32[] 0");
+        assert_eq!(shown("0.000015258789", DType::Float8e5m2), "float8e5m2[] 1.5258789e-5");
+        assert_eq!(shown("5.877472e-39", DType::Float8e8m0), "float8e8m0[] 5.877472e-39");
+    }
+
+    /// Every value of a float type of at most 16 bits is read from the JSON that is written of it.
+    #[test]
+    fn small_floats_read_back() {
+        let types: Vec<_> = DType::all().filter(|t| dtype_name(*t).contains("float") && t.bits() <= 16).collect();
+        assert_eq!(types.len(), 10, "{types:?}");
+        for dtype in types {
+            let codes = 0..1u32 << dtype.bits();
+            let bytes = codes.flat_map(|code| code.to_le_bytes().into_iter().take(dtype.size())).collect::<Vec<_>>();
+            let tensor = Tensor::new(dtype, &[1 << dtype.bits()], bytes).unwrap();
+            let text = serde_json::to_string(&tensor.scalars().map(Element).collect::<Vec<_>>()).unwrap();
+            let again = parse(&text, Some(dtype)).unwrap();
+            for (one, other) in tensor.scalars().zip(again.scalars()) {
+                assert_eq!(format!("{one:?}"), format!("{other:?}"), "{dtype}");
+            }
+        }
     }
 
     #[test]

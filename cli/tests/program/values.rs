@@ -61,6 +61,26 @@ fn standard_input_and_output() {
     );
 }
 
+/// JSON that is written of small floats is read again, as an input and as what is expected.
+#[test]
+fn small_floats_through_json() {
+    for dtype in DType::all().filter(|dtype| dtype.name().contains("float8") || dtype.name() == "float4e2m1") {
+        let (name, count) = (dtype.name(), 1usize << dtype.bits());
+        let text = format!(
+            r#"<ir_version: 12, opset_import: ["" : 25]> g ({name}[{count}] x) => ({name}[{count}] y) {{ y = Identity (x) }}"#
+        );
+        let bench = Bench::new(&onnxref::document::Document::from_text(&text).unwrap().to_bytes().unwrap());
+        let codes = (0..count).map(|code| code as u8).collect::<Vec<_>>();
+        let tensor = onnxref::Tensor::new(dtype, &[count], codes).unwrap();
+        fs::write(bench.path("x.pb"), tensor.to_proto_bytes("x")).unwrap();
+        let (pb, json) = (bench.text("x.pb"), bench.text("y.json"));
+        let ran = bench.run(&["-i", &pb, "-o", &json]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let ran = bench.run(&["-i", &json, "--expect", &format!("y={json}")]);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+    }
+}
+
 #[test]
 fn pictures_become_tensors() {
     // Two pixels beside each other: red and (0, 51, 255).
