@@ -594,6 +594,15 @@ g (float[N] x) => (float[N] y)
     document.graph.inputs[0].value_type.as_mut().context("a type")?.denotation = "IMAGE".to_string();
     let error = document.to_text().err().context("an error")?.to_string();
     assert_eq!(error, "the text form can't express the denotation of a type: write an .onnx file");
+    for (field, what) in [
+        ([0xa2, 1, 0], "training_info"),
+        ([0xd2, 1, 0], "the configurations of devices"),
+        ([0xfa, 1, 0], "field 31 of the model"),
+    ] {
+        let bytes = [&document.to_bytes()?[..], &field].concat();
+        let error = Document::from_bytes(bytes)?.to_text().err().context("an error")?.to_string();
+        assert_eq!(error, format!("the text form can't express {what}: write an .onnx file"));
+    }
     Ok(())
 }
 

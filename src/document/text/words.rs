@@ -20,10 +20,13 @@ pub(super) fn inexpressible(what: &str) -> Error {
 
 /// Fails if a message has fields that this version doesn't know.
 pub(super) fn known(fields: &Fields, what: &str) -> Result<()> {
-    match fields.numbers().next() {
-        Some(number) => Err(inexpressible(&format!("field {number} of {what}"))),
-        None => Ok(()),
-    }
+    let Some(number) = fields.numbers().next() else { return Ok(()) };
+    Err(match (what, number) {
+        ("the model", 20) => inexpressible("training_info"),
+        ("the model", 26) => inexpressible("the configurations of devices"),
+        ("a node", 10) => inexpressible("the device configurations of a node"),
+        _ => inexpressible(&format!("field {number} of {what}")),
+    })
 }
 
 pub(super) fn is_identifier(text: &str) -> bool {
