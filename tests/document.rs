@@ -296,6 +296,14 @@ fn data_is_saved_where_the_model_leads() -> Result<()> {
     std::os::unix::fs::symlink("../links/w.bin", store.join("n.onnx.data"))?;
     let error = Document::read(&linked)?.save(store.join("n.onnx")).map_err(|error| error.to_string());
     ensure!(error.is_err_and(|text| text.ends_with("new external data can't take the place of that of the model")));
+    // New data goes behind no link: loading follows none.
+    let [outside, new] = ["outside.txt", "store/o.onnx.data"].map(|name| folder.path().join(name));
+    std::fs::write(&outside, "mine")?;
+    std::os::unix::fs::symlink("../outside.txt", &new)?;
+    let error = Document::read(&linked)?.save(store.join("o.onnx")).map_err(|error| error.to_string());
+    let why = "a link is in the way, and links to data are not followed";
+    assert_eq!(error, Err(format!("external data can't be written to \"{}\": {why}", new.display())));
+    ensure!(std::fs::read(&outside)? == b"mine" && !store.join("o.onnx").exists());
     Ok(())
 }
 

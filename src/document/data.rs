@@ -4,7 +4,7 @@ use super::tensor::blame;
 use super::{Document, External, Initializer, Node, Part};
 use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
-use crate::files::{ModelFiles, inside};
+use crate::files::{ModelFiles, inside, is_link};
 use crate::model::LoadOptions;
 use bytes::Bytes;
 use std::collections::{BTreeSet, HashMap};
@@ -53,6 +53,21 @@ impl DataFile {
     /// Whether no tensor has elements in the file: none was moved there.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
+    }
+
+    /// The place of the file beside a model, whose own path may be behind links.
+    ///
+    /// # Errors
+    /// A part of the location is a link: loading follows none, and the data would be outside of the model's folder.
+    pub fn place(&self, model: impl AsRef<Path>) -> Result<PathBuf> {
+        let model = model.as_ref();
+        let place = model.with_file_name(&self.location);
+        if is_link(model.parent().unwrap_or(model), Path::new(&self.location)) {
+            let place = quote(&place.to_string_lossy());
+            let why = "a link is in the way, and links to data are not followed";
+            return Err(Error::input(format!("external data can't be written to {place}: {why}")));
+        }
+        Ok(place)
     }
 
     /// Writes the file, piece by piece.

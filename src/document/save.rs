@@ -13,8 +13,8 @@ impl Document {
     /// in the folder of the file that was read; else it is copied beside the new file: see [`Document::relocate`].
     ///
     /// # Errors
-    /// As [`Document::write`]; the path is that of external data of the document, a file can't be written, or external data
-    /// can't be read.
+    /// As [`Document::write`] and [`DataFile::place`](super::DataFile::place); the path is that of external data of the
+    /// document, a file can't be written, or external data can't be read.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let refuse = |place: &Path, text: &str| match self.has_data_in(place)? {
@@ -24,9 +24,9 @@ impl Document {
         refuse(path, "the model can't take the place of its own external data")?;
         let (mut own, place) = (self.clone(), followed(path)?);
         let data = own.relocate(&place)?.map(|data| {
-            let place = place.with_file_name(&data.location);
-            refuse(&place, "new external data can't take the place of that of the model")?;
-            Temporary::write(&place, |to| data.write(to))
+            let own = place.with_file_name(&data.location);
+            refuse(&own, "new external data can't take the place of that of the model")?;
+            Temporary::write(&data.place(&place)?, |to| data.write(to))
         });
         let data = data.transpose()?.flatten();
         let model = Temporary::write(path, |to| own.write_as(path, to))?;

@@ -147,7 +147,8 @@ impl Initializer {
     }
 }
 
-/// Says which tensor an error is about.
+/// Says which tensor an error is about, unless it says that already.
 pub(super) fn blame(name: &str, error: Error) -> Error {
-    error.within(&format!("tensor {}", quote(name))).about(name)
+    let what = format!("tensor {}", quote(name));
+    if error.to_string().starts_with(&format!("{what}: ")) { error } else { error.within(&what).about(name) }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 const LONGEST: usize = 4096;
 
 /// Whether a part of the path is a link. On Unix this only explains why a file was not opened.
-pub(super) fn is_link(folder: &Path, relative: &Path) -> bool {
+pub(crate) fn is_link(folder: &Path, relative: &Path) -> bool {
     let mut path = folder.to_path_buf();
     relative.as_os_str().len() <= LONGEST
         && relative.components().any(|part| {

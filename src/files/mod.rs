@@ -3,6 +3,7 @@
 mod beneath;
 mod formats;
 
+pub(crate) use beneath::is_link;
 pub(crate) use formats::check_format;
 
 use crate::dtype::{DType, ShapeText, byte_count};
