@@ -7,9 +7,9 @@ use crate::print::{self, Stdout};
 use crate::prove::{self, Proof, Proved};
 use crate::{Global, json, ops, output, report};
 use clap::Args;
-use onnxref::Error;
 use onnxref::document::{DataFile, Document, Size, ValueInfo};
 use onnxref::inspect::Inspection;
+use onnxref::{Error, Kind};
 use onnxref_view::counted;
 use serde::Serialize;
 use std::cell::{Cell, OnceCell};
@@ -128,8 +128,8 @@ impl Editing {
             Some(data) => Some(data),
             None => after.relocate(&output::followed(&self.to)).map_err(|error| self.unloadable(error))?,
         };
-        self.check_place(before, data.as_ref())?;
-        self.write(&after, data.as_ref())?;
+        let place = data.as_ref().map(|data| self.check_place(before, data)).transpose()?;
+        self.write(&after, data.as_ref().zip(place.as_deref()))?;
         let output = self.to.to_string_lossy();
         if global.json {
             let data = data.map(|data| data.location);
@@ -166,9 +166,9 @@ impl Editing {
     }
 
     /// The place of external data, which can be written and is not that of the model.
-    pub(crate) fn data_place(&self, location: &str) -> Result<PathBuf, Failure> {
+    pub(crate) fn data_place(&self, data: &DataFile) -> Result<PathBuf, Failure> {
         let model = output::followed(&self.to);
-        let place = model.with_file_name(location);
+        let place = data.place(&model).map_err(Failure::run)?;
         if place == model {
             return Err(unplaced(&place, "the model goes there"));
         }
@@ -176,27 +176,23 @@ impl Editing {
         Ok(place)
     }
 
-    /// New data doesn't go to that of the model that was read, unless that is replaced too.
-    fn check_place(&self, before: &Document, data: Option<&DataFile>) -> Result<(), Failure> {
-        let Some(data) = data else { return Ok(()) };
-        let place = self.data_place(&data.location)?;
+    /// The place of new data, which isn't that of the model that was read, unless that is replaced too.
+    fn check_place(&self, before: &Document, data: &DataFile) -> Result<PathBuf, Failure> {
+        let place = self.data_place(data)?;
         let same = |one: &Path, other: &Path| matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other);
         if same(&self.to, &self.model) || is_standard_input(&self.model) {
-            return Ok(());
+            return Ok(place);
         }
         let is_data = before.has_data_in(&place).map_err(|error| self.unloadable(error))?;
         match is_data || same(&self.model, &place) {
             true => Err(unplaced(&place, &format!("it is a file of {}", shown(&self.model)))),
-            false => Ok(()),
+            false => Ok(place),
         }
     }
 
-    fn write(&self, document: &Document, data: Option<&DataFile>) -> Result<(), Failure> {
-        let model = self.to.to_string_lossy();
-        let place = data.map(|data| output::followed(&self.to).with_file_name(&data.location));
-        let place = place.as_deref().map(Path::to_string_lossy);
-        let data = place.as_deref().zip(data.map(File::Data));
-        let files: Vec<(&str, File<'_>)> = data.into_iter().chain([(&*model, File::Model(document))]).collect();
+    fn write(&self, document: &Document, data: Option<(&DataFile, &Path)>) -> Result<(), Failure> {
+        let data = data.map(|(data, place)| (place, File::Data(data)));
+        let files: Vec<(&Path, File<'_>)> = data.into_iter().chain([(&*self.to, File::Model(document))]).collect();
         let unread = Cell::new(None);
         let content = |file: &File<'_>, to: &mut dyn output::Target| {
             let mut to = Watched { to, failed: false };
@@ -204,12 +200,12 @@ impl Editing {
                 File::Model(document) => document.write_as(&self.to, &mut to),
                 File::Data(data) => data.write(&mut to),
             };
-            written.map_err(|error| match file {
-                File::Data(_) if !to.failed => {
-                    unread.set(Some(error));
-                    Unwritten::Unfit(String::new())
+            written.map_err(|error| {
+                if to.failed || (matches!(file, File::Model(_)) && error.kind() != Kind::Model) {
+                    return Unwritten::of(error);
                 }
-                _ => Unwritten::of(error),
+                unread.set(Some(error));
+                Unwritten::Unfit(String::new())
             })
         };
         let written =
@@ -218,7 +214,7 @@ impl Editing {
     }
 }
 
-/// A file that is written, and whether writing it failed. If not, an error comes from reading.
+/// A file that is written, and whether writing it failed. If not, an error may come from what is read.
 struct Watched<'a> {
     to: &'a mut dyn output::Target,
     failed: bool,

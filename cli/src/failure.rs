@@ -1,6 +1,7 @@
 //! Failures of the program, with their exit codes.
 
 use crate::bounded::{self, OUTPUT_BYTES};
+use crate::print::path;
 use onnxref::{Error, Kind, Remedy};
 use onnxref_view::grouped;
 use std::io;
@@ -55,6 +56,14 @@ impl Failure {
 
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure::new(USAGE, message)
+    }
+
+    /// A file or folder can't be made. Unless the disk is full, another place is needed.
+    pub(crate) fn unmade(place: &str, error: io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::run(bounded::error(place, error)),
+            _ => Failure::usage(format!("{}: {error}", path(place))),
+        }
     }
 
     /// A run failed, or it didn't start: then what is fed isn't what the model takes.

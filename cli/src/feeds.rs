@@ -130,6 +130,11 @@ impl Feeding {
         Ok(model.inputs().filter_map(value).collect())
     }
 
+    /// Where `--save-inputs` writes.
+    pub(crate) fn saved(&self) -> impl Iterator<Item = &Path> {
+        self.save_inputs.iter().map(PathBuf::as_path)
+    }
+
     /// The values of single inputs, by name: what `-i` gives.
     pub(crate) fn named(input: &[String], model: &Model) -> Result<HashMap<String, Value>, Failure> {
         let mut found = Found::new(model);

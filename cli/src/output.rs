@@ -19,9 +19,9 @@ pub(crate) fn files<'a>(
     global: &Global,
 ) -> Result<Vec<OutputFile<'a>>, Failure> {
     let files = texts.iter().map(|text| OutputFile::parse(text, model)).collect::<Result<Vec<_>, _>>()?;
-    files.iter().try_for_each(|file| beside_json("-o", file.path, global))?;
+    files.iter().try_for_each(|file| beside_json("-o", file.path(), global))?;
     files.iter().try_for_each(OutputFile::check)?;
-    let places: Vec<PathBuf> = files.iter().map(|file| unique(Path::new(file.path))).collect();
+    let places: Vec<PathBuf> = files.iter().map(|file| unique(file.path())).collect();
     let twice = places.iter().enumerate().find(|(k, place)| places.iter().take(*k).any(|other| other == *place));
     if let Some(file) = twice.and_then(|(k, _)| files.get(k)) {
         return Err(Failure::usage(format!("two outputs go to {}", print::path(file.path))));
@@ -30,8 +30,8 @@ pub(crate) fn files<'a>(
 }
 
 /// Refuses a file on standard output, which gets the JSON of `--json`.
-pub(crate) fn beside_json(flag: &str, path: &str, global: &Global) -> Result<(), Failure> {
-    if path == STDOUT && global.json {
+pub(crate) fn beside_json(flag: &str, path: &Path, global: &Global) -> Result<(), Failure> {
+    if is_stdout(path) && global.json {
         return Err(Failure::usage(format!("{flag} -: a file is needed: with --json standard output gets JSON")));
     }
     Ok(())
@@ -72,6 +72,11 @@ impl Form {
 /// What stands for standard output.
 pub(crate) const STDOUT: &str = "-";
 
+/// Whether a path means standard output.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    path == Path::new(STDOUT)
+}
+
 impl<'a> OutputFile<'a> {
     fn parse(text: &'a str, model: &'a Model) -> Result<OutputFile<'a>, Failure> {
         let wrong = |why: &str| {
@@ -92,11 +97,16 @@ impl<'a> OutputFile<'a> {
         Ok(OutputFile { name: name.filter(|_| form != Form::Npz || text != path), path, form })
     }
 
+    /// Where it goes.
+    pub(crate) fn path(&self) -> &'a Path {
+        Path::new(self.path)
+    }
+
     /// Checks that the file's folder is writable.
     fn check(&self) -> Result<(), Failure> {
         let name = self.name.map(|name| format!("{name}=")).unwrap_or_default();
         let text = || print::path(&format!("{name}{}", self.path));
-        let writable = if self.path == STDOUT { Ok(()) } else { check_writable(Path::new(self.path)) };
+        let writable = if self.path == STDOUT { Ok(()) } else { check_writable(self.path()) };
         writable.map_err(|e| Failure::usage(format!("-o {}: the file can't be written: {e}", text())))
     }
 
@@ -157,27 +167,27 @@ impl<T: Write + Seek> Target for T {}
 /// Writes the files, as [`save`] does, until the time is up.
 pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs, cancel: &Cancel) -> Result<(), Failure> {
     let content = |file: &OutputFile<'_>, to: &mut dyn Target| file.write(outputs, to, cancel);
-    write_all(files.iter().map(|file| (file.path, file)), cancel, content)
+    write_all(files.iter().map(|file| (file.path(), file)), cancel, content)
 }
 
 /// Writes files, each completely or not at all: all are written to temporary files (`.onnxref-*`) beside their places
 /// before the first is moved there. An interruption removes the temporary files. `-` is standard output. What is there and
 /// is no file, such as a pipe, is written to as it is.
-pub(crate) fn save(files: &[(&str, Vec<u8>)]) -> Result<(), Failure> {
+pub(crate) fn save<P: AsRef<Path>>(files: &[(P, Vec<u8>)]) -> Result<(), Failure> {
     let content = |bytes: &Vec<u8>, to: &mut dyn Target| Ok(to.write_all(bytes)?);
-    write_all(files.iter().map(|(path, bytes)| (*path, bytes)), &Cancel::new(), content)
+    write_all(files.iter().map(|(path, bytes)| (path.as_ref(), bytes)), &Cancel::new(), content)
 }
 
 /// As [`save`], of what `content` writes.
 pub(crate) fn write_all<'a, F: 'a>(
-    files: impl Iterator<Item = (&'a str, &'a F)>,
+    files: impl Iterator<Item = (&'a Path, &'a F)>,
     cancel: &Cancel,
     content: impl Fn(&F, &mut dyn Target) -> Result<(), Unwritten>,
 ) -> Result<(), Failure> {
-    let failed = |path: &str, why: Unwritten| why.failure(path, |why| why);
+    let failed = |path: &Path, why: Unwritten| why.failure(&path.to_string_lossy(), |why| why);
     let (mut written, mut streams) = (Vec::new(), Vec::new());
     for (path, file) in files {
-        let place = if path == STDOUT { Ok(Place::Stream) } else { Place::of(Path::new(path)) };
+        let place = if is_stdout(path) { Ok(Place::Stream) } else { Place::of(path) };
         match place.map_err(|error| failed(path, Unwritten::Failed(error)))? {
             Place::Stream => streams.push((path, file)),
             Place::File(place) => {
@@ -188,9 +198,11 @@ pub(crate) fn write_all<'a, F: 'a>(
     }
     // What was written there stays there, so it comes after all that may fail.
     for (path, file) in streams {
-        match path {
-            STDOUT => print::document(cancel, |to| content(file, to)).map_err(|why| failed("standard output", why))?,
-            path => stream(Path::new(path), cancel, |to| content(file, to)).map_err(|why| failed(path, why))?,
+        if is_stdout(path) {
+            let written = print::document(cancel, |to| content(file, to));
+            written.map_err(|why| failed(Path::new("standard output"), why))?;
+        } else {
+            stream(path, cancel, |to| content(file, to)).map_err(|why| failed(path, why))?;
         }
     }
     written.into_iter().try_for_each(|(path, temporary, place)| {
@@ -250,11 +262,32 @@ pub(crate) fn followed(path: &Path) -> PathBuf {
     if let Ok(Place::File(place)) = Place::of(path) { place } else { path.to_path_buf() }
 }
 
-/// The same for all paths that lead to a file, which may not be there yet.
+/// The same for all paths that lead to a file or a folder, which may not be there yet.
 pub(crate) fn unique(path: &Path) -> PathBuf {
-    let Ok(Place::File(place)) = Place::of(path) else { return path.to_path_buf() };
-    let within = folder(&place).canonicalize();
-    within.ok().zip(place.file_name()).map_or(place.clone(), |(within, name)| within.join(name))
+    let place = match Place::of(path) {
+        Ok(Place::Stream) => return path.to_path_buf(),
+        Ok(Place::File(_)) if is_stdout(path) => return path.to_path_buf(),
+        Ok(Place::File(place)) => place,
+        // Such as that of a folder.
+        Err(_) => path.to_path_buf(),
+    };
+    match (place.canonicalize(), place.file_name()) {
+        (Ok(place), _) => place,
+        (Err(_), Some(name)) => unique(folder(&place)).join(name),
+        (Err(_), None) => place,
+    }
+}
+
+/// Refuses to write to a file that is read, or written already.
+pub(crate) fn spare<'a>(flag: &str, path: &Path, used: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
+    let place = unique(path);
+    match !is_stdout(path) && used.into_iter().any(|used| unique(used) == place) {
+        true => Err(Failure::usage(format!(
+            "{flag} {}: it would replace a file that the command reads or writes: name another one",
+            print::path(&path.to_string_lossy())
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Writes to what is no file.

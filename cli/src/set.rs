@@ -104,11 +104,13 @@ pub(crate) fn set(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     }
     if let Some(file) = &arguments.external {
         // Found before the models run.
-        let moved = after.clone().externalize(file, u64::MAX);
-        if let Some(error) = moved.err().filter(|error| error.kind() == Kind::Input) {
-            return Err(Failure::usage(format!("--external: {error:#}")));
+        match after.clone().externalize(file, u64::MAX) {
+            Ok(moved) => _ = editing.data_place(&moved)?,
+            Err(error) if error.kind() == Kind::Input => {
+                return Err(Failure::usage(format!("--external: {error:#}")));
+            }
+            Err(error) => return Err(editing.unloadable(error)),
         }
-        editing.data_place(file)?;
     }
     let old_name = |name: &str| old_names.get(name).cloned().unwrap_or_else(|| name.to_string());
     let data = |document: &mut Document| {

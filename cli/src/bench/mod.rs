@@ -160,13 +160,15 @@ impl Arguments {
     fn check_files(&self) -> Result<(), Failure> {
         for (flag, path) in [("--trace", &self.trace), ("--save", &self.save)] {
             let Some(path) = path else { continue };
-            if path == output::STDOUT {
+            let path = Path::new(path);
+            if output::is_stdout(path) {
                 return Err(Failure::usage(format!(
                     "{flag} -: a file is needed: standard output gets the table, or with --json the figures"
                 )));
             }
-            let wrong = |e| format!("{flag} {}: the file can't be written: {e}", print::path(path));
-            output::check_writable(Path::new(path)).map_err(|e| Failure::usage(wrong(e)))?;
+            let wrong = |e| format!("{flag} {}: the file can't be written: {e}", print::path(&path.to_string_lossy()));
+            output::check_writable(path).map_err(|e| Failure::usage(wrong(e)))?;
+            output::spare(flag, path, self.feeding.saved().chain([&*self.model]))?;
         }
         let [save, trace] =
             [&self.save, &self.trace].map(|path| path.as_ref().map(|path| output::unique(Path::new(path))));

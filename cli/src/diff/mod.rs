@@ -50,9 +50,10 @@ pub(crate) struct Arguments {
 
 pub(crate) fn diff(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
     if let Some(path) = &arguments.svg {
-        output::beside_json("--svg", &path.to_string_lossy(), global)?;
+        output::beside_json("--svg", path, global)?;
+        output::spare("--svg", path, [&*arguments.a, &*arguments.b])?;
     }
-    if let Some(path) = arguments.svg.as_deref().filter(|path| path.as_os_str() != output::STDOUT) {
+    if let Some(path) = arguments.svg.as_deref().filter(|path| !output::is_stdout(path)) {
         let wrong = |e| Failure::usage(format!("--svg {}: the file can't be written: {e}", shown(path)));
         output::check_writable(path).map_err(wrong)?;
     }
@@ -63,9 +64,9 @@ pub(crate) fn diff(arguments: &Arguments, global: &Global) -> Result<u8, Failure
     if let Some(path) = &arguments.svg {
         let name = format!("{} → {}", shown(&arguments.a), shown(&arguments.b));
         let drawn = picture::draw(&a.graph, &b.graph, &found, &matching, &name);
-        output::save(&[(&path.to_string_lossy(), drawn.into_bytes())])?;
+        output::save(&[(path, drawn.into_bytes())])?;
     }
-    if arguments.svg.as_deref().is_none_or(|path| path.as_os_str() != output::STDOUT) {
+    if arguments.svg.as_deref().is_none_or(|path| !output::is_stdout(path)) {
         report.print(global)?;
     }
     Ok(if report.is_same() { 0 } else { FAILED })

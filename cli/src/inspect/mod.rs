@@ -68,21 +68,22 @@ pub(crate) fn inspect(arguments: &Arguments, global: &Global) -> Result<u8, Fail
     if let [(svg, _), (dot, _)] = pictures[..]
         && output::unique(svg) == output::unique(dot)
     {
-        let place = if svg == Path::new(output::STDOUT) { "standard output".to_string() } else { shown(svg) };
+        let place = if output::is_stdout(svg) { "standard output".to_string() } else { shown(svg) };
         return Err(Failure::usage(format!("--svg and --dot both go to {place}")));
     }
     for (flag, path) in [("--svg", &arguments.svg), ("--dot", &arguments.dot)] {
-        path.iter().try_for_each(|path| output::beside_json(flag, &path.to_string_lossy(), global))?;
+        let Some(path) = path else { continue };
+        output::beside_json(flag, path, global)?;
+        output::spare(flag, path, [&*arguments.model])?;
     }
-    let to_stdout = |(path, _): &(&Path, Draw)| *path == Path::new(output::STDOUT);
+    let to_stdout = |(path, _): &(&Path, Draw)| output::is_stdout(path);
     for (path, _) in pictures.iter().filter(|picture| !to_stdout(picture)) {
         let wrong = |e| Failure::usage(format!("{}: the file can't be written: {e}", shown(path)));
         output::check_writable(path).map_err(wrong)?;
     }
     let found = read(arguments)?;
-    let paths: Vec<_> = pictures.iter().map(|(path, _)| path.to_string_lossy()).collect();
-    let drawn = pictures.iter().map(|(_, draw)| draw(&found.graph, &name(&arguments.model)).into_bytes());
-    output::save(&paths.iter().map(|path| &**path).zip(drawn).collect::<Vec<_>>())?;
+    let drawn = |(path, draw): &(_, Draw)| (*path, draw(&found.graph, &name(&arguments.model)).into_bytes());
+    output::save(&pictures.iter().map(drawn).collect::<Vec<_>>())?;
     let lists = global.json || arguments.nodes || arguments.constants;
     if pictures.iter().any(to_stdout) || (!pictures.is_empty() && !lists) {
         return Ok(0);

@@ -1,7 +1,7 @@
 //! Runs the command on models, and keeps the smallest for which it fails.
 
 use super::model::Attempt;
-use crate::bounded::Unwritten;
+use crate::bounded::{self, Unwritten};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::test::process::Process;
@@ -67,7 +67,7 @@ impl<'a> Trial<'a> {
         (out, work): (&'a Path, Option<&Path>),
         options: LoadOptions,
     ) -> Result<Trial<'a>, Failure> {
-        let failed = |e: std::io::Error| Failure::usage(format!("there is no folder for temporary files: {e}"));
+        let failed = |e| Failure::unmade("there is no folder for temporary files", e);
         // An interruption waits until the folder is known.
         let mut names = interrupt::temporary();
         let folder = tempfile::Builder::new().prefix("onnxref-").tempdir().map_err(failed)?;
@@ -76,8 +76,7 @@ impl<'a> Trial<'a> {
         let mut known = HashMap::new();
         let log = work.map(|work| work.join(TRIED));
         if let (Some(work), Some(log)) = (work, &log) {
-            let wrong =
-                |e: std::io::Error| Failure::usage(format!("--work {}: {e}", print::path(&work.to_string_lossy())));
+            let wrong = |e| Failure::unmade(&format!("--work {}", work.to_string_lossy()), e);
             fs::create_dir_all(work).map_err(wrong)?;
             let key = command_key(words);
             let text = match fs::read_to_string(log) {
@@ -178,14 +177,14 @@ impl<'a> Trial<'a> {
                 .append(true)
                 .open(log)
                 .and_then(|mut log| writeln!(log, "{}", serde_json::to_string(&line)?));
-            written.map_err(|e| Failure::usage(format!("{}: {e}", print::path(&log.to_string_lossy()))))?;
+            written.map_err(|e| Failure::run(bounded::error(&log.to_string_lossy(), e)))?;
         }
         self.known.insert(key, status);
         Ok(status)
     }
 
     fn run(&self, model: &[u8], files: &[(String, onnxref::bytes::Bytes)]) -> Result<i32, Failure> {
-        let failed = |e: std::io::Error| Failure::usage(format!("a temporary file can't be written: {e}"));
+        let failed = |e| Failure::run(bounded::error(&self.folder.path().to_string_lossy(), e));
         let (path, inputs) = (self.folder.path().join("model.onnx"), self.folder.path().join("inputs"));
         fs::write(&path, model).map_err(failed)?;
         let _ = fs::remove_dir_all(&inputs);
@@ -232,7 +231,7 @@ impl<'a> Trial<'a> {
         let mut model = attempt.model.clone();
         let data = model.relocate(self.out).map_err(Failure::run)?;
         let cancel = Cancel::new();
-        let place = data.as_ref().map(|data| self.out.with_file_name(&data.location));
+        let place = data.as_ref().map(|data| data.place(self.out)).transpose().map_err(Failure::run)?;
         if let (Some(data), Some(place)) = (&data, &place) {
             let written = output::file(place, &cancel, |to| data.write(to).map_err(Unwritten::of));
             written.map_err(|why| unwritten(&place.to_string_lossy(), why))?;

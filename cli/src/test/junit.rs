@@ -17,7 +17,7 @@ pub(super) fn write(path: &Path, tally: &Tally, strict: bool) -> Result<(), Fail
     suite.set_time(time).add_test_cases(cases);
     report.set_time(time).add_test_suite(suite);
     let text = report.to_string().map_err(|e| failed(e.to_string()))?;
-    output::save(&[(&path.to_string_lossy(), text.into_bytes())])
+    output::save(&[(path, text.into_bytes())])
 }
 
 fn case(record: &Record, strict: bool) -> TestCase {

@@ -53,7 +53,7 @@ many cases are equal bit by bit. --timeout is for each case.
 Exit status:
   0  nothing failed, and something passed
   1  a case failed, or an entry of --xfail is stale
-  2  wrong usage
+  2  wrong usage: also a folder or archive that isn't there
   3  a folder or archive can't be read, or --strict and cases are unsupported or refused
   4  output can't be written
   5  nothing was tested, or fewer cases than --min-cases"))]
@@ -115,12 +115,14 @@ pub(crate) fn test(arguments: &Arguments, global: &Global) -> Result<u8, Failure
     let options = arguments.running.options()?;
     let sources = source::sources(&arguments.path)?;
     if let Some(path) = &arguments.junit {
-        if path.as_os_str() == output::STDOUT {
+        if output::is_stdout(path) {
             let why = "--junit -: a file is needed: standard output gets the results";
             return Err(Failure::usage(why));
         }
         let unwritable = |e| Failure::usage(format!("--junit {}: {e}", print::path(&path.to_string_lossy())));
         output::check_writable(path).map_err(unwritable)?;
+        let read = arguments.path.iter().chain(&arguments.xfail);
+        output::spare("--junit", path, read.map(PathBuf::as_path))?;
     }
     let mut xfail = arguments.xfail.as_deref().map(Xfail::read).transpose()?.unwrap_or_default();
     let engine = arguments.engine.engine(arguments.running.timeout)?;

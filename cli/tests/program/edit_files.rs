@@ -6,7 +6,7 @@ use onnxref::{DType, Model, Tensor};
 use std::fs;
 
 /// A model whose weights are in `w.bin`.
-fn external() -> Bench {
+pub(crate) fn external() -> Bench {
     let info = |name: &str| ValueInfo::tensor(name, DType::Float, [3i64]);
     let graph = Graph::new("g")
         .input(info("x"))
@@ -32,6 +32,22 @@ fn no_model_takes_the_place_of_its_data() {
     }
     check(onnxref(["reduce", &model, "-o", &to, "--", "false", "{model}"]), 2, "", &refused);
     assert_eq!(fs::read(&to).unwrap(), weights);
+}
+
+/// The model is at fault, whatever form it would get.
+#[test]
+fn a_broken_tensor_is_one_of_the_model() {
+    let info = ValueInfo::tensor("y", DType::Float, [1i64]);
+    for (dim, why) in [(-1, "a dimension is -1: allowed 0 or more"), (2, "it has 4 bytes: its type needs 8")] {
+        let mut weights = Initializer::new("w", &Tensor::from(vec![1f32]));
+        weights.dims = vec![dim];
+        let graph = Graph::new("g").initializer(weights).node(Node::new("Neg", ["w"], ["y"])).output(info.clone());
+        let bench = Bench::new(&Document::new(graph, 18).to_bytes().unwrap());
+        let (model, to) = (bench.text("model.onnx"), bench.text("out.onnxtxt"));
+        let ran = onnxref(["set", &model, "--metadata", "k=v", "--no-prove", "-o", &to]);
+        check(ran, 3, "", &format!("error: {model}: tensor \"w\": {why}\n"));
+        assert_eq!(bench.files(), [""; 0]);
+    }
 }
 
 /// Data goes beside the model, where a link leads.
