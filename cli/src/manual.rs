@@ -2,11 +2,12 @@
 
 use crate::Cli;
 use crate::failure::Failure;
+use crate::output;
 use crate::print::Stdout;
-use clap::{Args, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// Print completions for a shell
 #[derive(Debug, Args)]
@@ -37,10 +38,24 @@ pub(crate) fn completions(arguments: &Completions) -> Result<u8, Failure> {
 
 pub(crate) fn man(arguments: &Man) -> Result<u8, Failure> {
     match &arguments.folder {
-        Some(folder) => std::fs::create_dir_all(folder)
-            .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
-            .map_err(|e| Failure::usage(format!("{}: {e}", crate::print::path(&folder.to_string_lossy()))))?,
+        Some(folder) => {
+            std::fs::create_dir_all(folder).map_err(|e| Failure::unmade(&folder.to_string_lossy(), e))?;
+            let mut command = Cli::command().disable_help_subcommand(true);
+            command.build();
+            let mut pages = Vec::new();
+            add(&command, folder, &mut pages).map_err(Failure::stdout)?;
+            output::save(&pages)?;
+        }
         None => clap_mangen::Man::new(Cli::command()).render(&mut Stdout).map_err(Failure::stdout)?,
     }
     Ok(0)
+}
+
+/// Adds the pages of a command and of those below it.
+fn add(command: &Command, folder: &Path, pages: &mut Vec<(PathBuf, Vec<u8>)>) -> io::Result<()> {
+    command.get_subcommands().filter(|below| !below.is_hide_set()).try_for_each(|below| add(below, folder, pages))?;
+    let (page, mut text) = (clap_mangen::Man::new(command.clone()), Vec::new());
+    page.render(&mut text)?;
+    pages.push((folder.join(page.get_filename()), text));
+    Ok(())
 }

@@ -2,17 +2,19 @@
 
 use crate::bounded::{self, Bounded};
 use crate::failure::Failure;
-use crate::{interrupt, print};
+use crate::{interrupt, output, print};
 use onnxref::Cancel;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// A folder being written: a temporary one (`.onnxref-*`) beside its place until it is finished.
 pub(crate) struct NewFolder<'a> {
     flag: &'static str,
-    place: &'a Path,
+    path: &'a Path,
+    /// Where links lead.
+    place: PathBuf,
     cancel: &'a Cancel,
     /// `None` once it is at its place.
     temporary: Option<TempDir>,
@@ -20,9 +22,11 @@ pub(crate) struct NewFolder<'a> {
 
 impl<'a> NewFolder<'a> {
     /// Begins a folder that a flag asks for. The place may have an empty folder already, and nothing else.
-    pub(crate) fn new(flag: &'static str, place: &'a Path, cancel: &'a Cancel) -> Result<NewFolder<'a>, Failure> {
-        let wrong = |why: &str| Failure::usage(format!("{flag} {}: {why}", print::path(&place.to_string_lossy())));
-        match fs::read_dir(place) {
+    pub(crate) fn new(flag: &'static str, path: &'a Path, cancel: &'a Cancel) -> Result<NewFolder<'a>, Failure> {
+        let wrong = |why: &str| Failure::usage(format!("{flag} {}: {why}", print::path(&path.to_string_lossy())));
+        let unmade = |e| Failure::unmade(&format!("{flag} {}", path.to_string_lossy()), e);
+        let place = output::unique(path);
+        match fs::read_dir(&place) {
             Ok(mut entries) => {
                 if entries.next().is_some() {
                     return Err(wrong("the folder is not empty"));
@@ -31,20 +35,22 @@ impl<'a> NewFolder<'a> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(wrong(&error.to_string())),
             Err(_) => {}
         }
-        if place.file_name().is_none() {
-            return Err(wrong("a folder's name is needed"));
+        if std::env::current_dir().is_ok_and(|current| output::unique(&current) == place) {
+            return Err(wrong("it is the current folder: name another one"));
         }
-        let parent = place.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
-        fs::create_dir_all(parent).map_err(|e| wrong(&e.to_string()))?;
+        let Some(parent) = place.parent().filter(|_| path.file_name().is_some()) else {
+            return Err(wrong("a folder's name is needed"));
+        };
+        fs::create_dir_all(parent).map_err(unmade)?;
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777)); // as for any new folder, minus the umask
         // An interruption waits until the name is known.
         let mut names = interrupt::temporary();
-        let temporary = builder.prefix(".onnxref-").tempdir_in(parent).map_err(|e| wrong(&e.to_string()))?;
+        let temporary = builder.prefix(".onnxref-").tempdir_in(parent).map_err(unmade)?;
         names.push(temporary.path().to_path_buf());
         drop(names);
-        Ok(NewFolder { flag, place, cancel, temporary: Some(temporary) })
+        Ok(NewFolder { flag, path, place, cancel, temporary: Some(temporary) })
     }
 
     /// Writes a file; `/` is between the parts of its path.
@@ -66,13 +72,12 @@ impl<'a> NewFolder<'a> {
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         let Some(temporary) = self.temporary.take() else { return Ok(()) };
         let moved = interrupt::commit(|names| {
-            // Not everywhere does a folder take the place of an empty one.
-            match fs::remove_dir(self.place) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => fs::rename(temporary.path(), self.place)?,
+            // On Windows a folder doesn't take the place of an empty one.
+            if cfg!(windows) && self.place.is_dir() {
+                fs::remove_dir(&self.place)?;
             }
-            names.retain(|name| name != temporary.path());
-            Ok(())
+            let moved = fs::rename(temporary.path(), &self.place);
+            moved.map(|()| names.retain(|name| name != temporary.path()))
         });
         match moved {
             Ok(()) => {
@@ -87,7 +92,7 @@ impl<'a> NewFolder<'a> {
     }
 
     fn shown(&self) -> String {
-        print::path(&self.place.to_string_lossy())
+        print::path(&self.path.to_string_lossy())
     }
 }
 

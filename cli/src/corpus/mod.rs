@@ -55,7 +55,7 @@ Example, from the root of the repository:
 
 Exit status:
   0  success
-  2  wrong usage
+  2  wrong usage: also a folder or archive that isn't there
   3  a folder or archive can't be read
   4  a file can't be written
   5  there are no cases")]
