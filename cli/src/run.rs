@@ -7,12 +7,14 @@ use crate::expect::{Compared, Slack, expected};
 use crate::failure::{FAILED, Failure};
 use crate::feeds::{Feeding, Feeds};
 use crate::options::Running;
+use crate::output::OutputFile;
 use crate::path::Trips;
 use crate::record::{self, Nodes, Record, Whole};
 use crate::stats::{Look, Looking};
 use crate::watch::Seen;
 use crate::{Global, json, output, print, stats, watch};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use onnxref::conformance::Tolerance;
 use onnxref::{Cancel, Error, Kind, Model, NodeInfo, Outputs, Value, quote};
 use onnxref_view::json::Described;
@@ -46,7 +48,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR|FILE|NAME=VALUE")]
     expect: Vec<String>,
 
-    /// Write every value that a node computes to a new folder
+    /// Write every value that a node computes to a folder without a dump, which is made if it isn't there
     ///
     /// This switches optimisation off. The folder gets a .npy file for each value (a .pb file, if NumPy doesn't have its type) and index.json, which lists
     /// them in the order of the run with their nodes. `onnxref compare` reads it. The values of a run that fails stay.
@@ -56,7 +58,7 @@ pub(crate) struct Arguments {
     /// Stop after a node and print what it gives
     ///
     /// This switches optimisation off. NODE is its name, the name of one of its outputs, or # and its index.
-    #[arg(long, value_name = "NODE", conflicts_with_all = ["output", "expect"])]
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["output", "expect"], value_parser = NonEmptyStringValueParser::new())]
     until: Option<String>,
 
     /// Write the run to a new folder, as a test case
@@ -92,6 +94,7 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     let every = dump.is_some() || until.is_some() || arguments.each_node || arguments.looking.every();
     let model = arguments.running.load_as(&arguments.model, |options| options.optimize(!every))?;
     let files = output::files(&arguments.output, &model, global)?;
+    arguments.check_places(&files)?;
     let expected = expected(&arguments.expect, &model)?;
     let fed = arguments.feeding.inputs(&model)?;
     // The time of the run is that of writing too.
@@ -175,6 +178,26 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
 }
 
 impl Arguments {
+    /// Checks that all goes to places of its own. The folder of `--record` has nothing in it until the end.
+    fn check_places(&self, files: &[OutputFile<'_>]) -> Result<(), Failure> {
+        files.iter().try_for_each(|file| output::spare("-o", file.path(), [&*self.model]))?;
+        let saved = self.feeding.saved().map(|path| ("--save-inputs", path));
+        let folders = [("--dump", &self.dump), ("--record", &self.record)];
+        let folders = folders.into_iter().filter_map(|(flag, path)| Some((flag, path.as_deref()?)));
+        let all = files.iter().map(|file| ("-o", file.path())).chain(saved).chain(folders);
+        let mut places: Vec<(&str, PathBuf)> = Vec::new();
+        for (flag, path) in all {
+            let place = output::unique(path);
+            let meets = |other: &PathBuf| *other == place || (flag == "--record" && other.starts_with(&place));
+            if let Some((other, _)) = places.iter().find(|(_, other)| meets(other)) {
+                let path = print::path(&path.to_string_lossy());
+                return Err(Failure::usage(format!("{other} and {flag} both go to {path}")));
+            }
+            places.push((flag, place));
+        }
+        Ok(())
+    }
+
     /// What records the run.
     fn record<'a>(&'a self, model: &Model, fed: &Feeds<'_>, cancel: &'a Cancel) -> Result<Record<'a>, Failure> {
         let Some(folder) = &self.record else { return Ok(Record::None) };

@@ -81,7 +81,11 @@ pub(crate) fn reduce(arguments: &Arguments, global: &Global) -> Result<u8, Failu
     if !command.iter().any(|word| word.contains("{model}")) {
         return Err(Failure::usage("the command has no {model}: it stands for the file to try"));
     }
-    let wrong = |why: &str| Failure::usage(format!("-o {}: {why}", shown(out)));
+    let wrong = |why: &str| Failure::usage(format!("-o {}: {why}", print::path(&out.to_string_lossy())));
+    if output::is_stdout(out) {
+        return Err(wrong("a file is needed"));
+    }
+    output::spare("-o", out, arguments.feeding.saved().chain([&**path]))?;
     output::check_writable(out).map_err(|e| wrong(&format!("the file can't be written: {e}")))?;
     let (start, timeout) = (Instant::now(), running.timeout.unwrap_or(TIMEOUT));
     // Nodes are those of the file.

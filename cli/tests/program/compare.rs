@@ -284,6 +284,9 @@ fn a_run_stops_after_a_node() {
     let ran = bench.run(&[&["--until", "c"][..], &FEED].concat());
     let why = "no node and no value has this name; nodes have no names: #0 is the first";
     check(ran, 2, "", &format!("error: --until \"c\": {why}\n"));
+    // Nodes without a name are not called "".
+    let ran = bench.run(&[&["--until", ""][..], &FEED].concat());
+    assert!(ran.code == Some(2) && ran.err.contains("a value is required for '--until <NODE>'"), "{ran:?}");
 }
 
 #[test]

@@ -22,6 +22,8 @@ mod generate;
 mod hash;
 mod inputs;
 mod inspect;
+#[cfg(unix)]
+mod kept;
 mod ops;
 mod paths;
 #[cfg(unix)]

@@ -250,6 +250,8 @@ fn wrong_uses() {
     );
     assert_eq!((ran.code, operators(&bench).len()), (Some(0), 1), "{ran:?}");
     assert_eq!(bench.files(), ["small.onnx"]);
+    let ran = onnxref(["reduce", &bench.text("model.onnx"), "-o", "-", "--", "false", "{model}"]);
+    check(ran, 2, "", "error: -o -: a file is needed\n");
 }
 
 /// What no node needs isn't part of any model that is tried.
