@@ -48,9 +48,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR|FILE|NAME=VALUE")]
     expect: Vec<String>,
 
-    /// Write every value that a node computes to a folder without a dump, which is made if it isn't there
+    /// Write every value that a node computes to a folder
     ///
-    /// This switches optimisation off. The folder gets a .npy file for each value (a .pb file, if NumPy doesn't have its type) and index.json, which lists
+    /// It is made if it isn't there, and may have other files in it, but no dump. This switches optimisation off. The folder gets a .npy file for each value (a .pb file, if NumPy doesn't have its type) and index.json, which lists
     /// them in the order of the run with their nodes. `onnxref compare` reads it. The values of a run that fails stay.
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
