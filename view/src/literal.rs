@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(shown(text, DType::Float), format!("float32[] {}", 1.0 + f32::EPSILON));
         assert_eq!(shown("-0", DType::Float), "float32[] -0");
         assert_eq!(shown("1e-46", DType::Float), "float32[] 0");
-        assert_eq!(shown("0.000015258789", DType::Float8e5m2), "float8e5m2[] 1.5258789e-5");
+        assert_eq!(shown("1.5258789e-5", DType::Float8e5m2), "float8e5m2[] 0.000015258789");
         assert_eq!(shown("5.877472e-39", DType::Float8e8m0), "float8e8m0[] 5.877472e-39");
     }
 
