@@ -26,10 +26,9 @@ use trial::{Check, Trial};
 /// Find the smallest part of a model for which a command still fails
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Nodes are cut by halving, those of bodies too; values between them become inputs, declared as a
-run gives them. A body may become the model, a branch takes the place of its If. Then outputs go,
-dimensions get smaller, constants become 0 or 1. OUT has the best so far, also after Ctrl-C.
---save-inputs writes the inputs of OUT at the end.
+Nodes are cut by halving, those of bodies too; values between become inputs, as a run gives them.
+A body may become the model, a branch replace its If. Then outputs go, dimensions get smaller and
+constants 0 or 1. OUT has the best so far, also after Ctrl-C; --save-inputs its inputs at the end.
 
 Example:
   onnxref reduce model.onnx -o small.onnx -- python run.py {model}
