@@ -3,7 +3,7 @@
 
 use super::in_blocks::{FEW, Geometry};
 use crate::ops::prelude::*;
-use kernels::gemm::blocks::{Bytes, FilterBytes, Kind, ROOM, Requantize, have_blocks, len_of};
+use kernels::gemm::blocks::{Bytes, FilterBytes, Kind, ROOM, Requantize, have_blocks, len_of, share_blocks};
 use kernels::volume;
 use kernels::windows::Axis;
 
@@ -34,7 +34,8 @@ impl BytesInBlocks {
         let own = of_each == 1 && count == channels && channels > 1;
         let groups = if own { 1 } else { channels / of_each.max(1) };
         let divides = of_each * groups == channels && filters.groups == groups as i64;
-        let suits = own || divides && have_blocks(channels, count, groups) && count >= FEW;
+        let (whole, shared) = (have_blocks(channels, count, groups), share_blocks(channels, count, groups));
+        let suits = own || divides && (whole || shared) && count >= FEW;
         // Zero points of filters are part of the weights of those that see one channel.
         let plain = bytes.is_symmetric() || own && bytes.floats.is_none();
         if volume(1, shape) == 0 || !suits || !plain || !bytes.is_finite() || !bytes.constant {

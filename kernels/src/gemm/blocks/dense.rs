@@ -15,7 +15,7 @@ use bytemuck::cast_slice_mut;
 use std::ops::Range;
 
 /// Channels of half a block.
-const HALF: usize = CHANNELS / 2;
+pub(super) const HALF: usize = CHANNELS / 2;
 
 /// Multiplications that are worth a thread that is ready, and waking one.
 const WORTH: (usize, usize) = (1 << 17, 1 << 19);
@@ -77,8 +77,18 @@ fn are_whole(part: usize, channels: usize, filters: usize, groups: usize) -> boo
 }
 
 /// Whether each group has a quarter of a block of channels, and of filters.
-fn are_quarters(channels: usize, filters: usize, groups: usize) -> bool {
+pub(super) fn are_quarters(channels: usize, filters: usize, groups: usize) -> bool {
     groups > 1 && [channels, filters] == [groups.saturating_mul(CHANNELS / 4); 2]
+}
+
+/// The first channels that the halves of a block see which begins with a filter.
+pub(super) fn first_channels(channels: usize, filters: usize, groups: usize, filter: usize) -> [usize; 2] {
+    if are_quarters(channels, filters, groups) {
+        return [filter; 2];
+    }
+    let [of_each, of_group] = [channels, filters].map(|all| all / groups.max(1));
+    let half = if filter + HALF < filters { HALF } else { 0 };
+    [filter, filter + half].map(|filter| filter / of_group.max(1) * of_each)
 }
 
 /// Whether pairs of blocks of filters see the same channels.
@@ -142,16 +152,6 @@ impl<'a> Dense<'a> {
     /// Channels of a group.
     fn of_each(&self) -> usize {
         self.channels / self.groups.max(1)
-    }
-
-    /// The first channels that the halves of a block see which begins with a filter.
-    fn first_channels(&self, filter: usize) -> [usize; 2] {
-        if are_quarters(self.channels, self.filters, self.groups) {
-            return [filter; 2];
-        }
-        let of_group = (self.filters / self.groups.max(1)).max(1);
-        let half = if filter + HALF < self.filters { HALF } else { 0 };
-        [filter, filter + half].map(|filter| filter / of_group * self.of_each())
     }
 
     /// Divides the work on so many images among threads.
@@ -270,7 +270,7 @@ impl DensePlan<'_> {
         for at in 0..count * parts {
             let (group, part) = if turns { (at % count, at / count) } else { (at / parts, at % parts) };
             let first = (groups.start + group) * widest.filters;
-            let channels @ [channel, other] = dense.first_channels(first);
+            let channels @ [channel, other] = first_channels(dense.channels, dense.filters, dense.groups, first);
             let [loops, picking] = match dense.filters - first > CHANNELS {
                 _ if other != channel => *halves,
                 true => *two,

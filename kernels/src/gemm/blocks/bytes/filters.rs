@@ -2,11 +2,11 @@
 
 use super::super::super::BLOCK;
 use super::super::super::quads::few;
-use super::super::dense::has_pairs;
+use super::super::dense::{are_quarters, has_pairs, share_blocks};
 use super::super::{CHANNELS, len_of};
 use super::quantize::ROWS;
 use super::settle::{OTHERS, rounding, slack};
-use super::tile::{Four, Loops, Own, Thrice, loops};
+use super::tile::{Four, Halves, Loops, Own, Quarters, Thrice, loops};
 use crate::{Resources, Stopped};
 use bytemuck::cast_slice_mut;
 use std::ops::Range;
@@ -220,6 +220,16 @@ impl Scaling<'_> {
     }
 }
 
+/// The loops of filters that see all channels of their groups: for two blocks of filters, if there are such loops and both
+/// see the same, and for one.
+pub(super) fn loops_of_groups(channels: usize, filters: usize, groups: usize) -> [Loops; 2] {
+    match () {
+        _ if are_quarters(channels, filters, groups) => [loops::<Quarters>(false); 2],
+        _ if share_blocks(channels, filters, groups) => [loops::<Halves>(false); 2],
+        _ => [has_pairs(filters, groups), false].map(loops::<Four>),
+    }
+}
+
 /// The bytes of int8 that a weight is the sum of: more than the first are 0 only if it has a zero point.
 fn in_bytes(weight: i32) -> [u8; SOME] {
     let mut left = weight;
@@ -252,10 +262,10 @@ impl FilterBytes<'_> {
         let counts = steps.parts.iter().flat_map(|part| part.terms.clone().map(|term| steps.count(term, part) as f64));
         let (counts, mut lookout) = (counts.collect::<Vec<f64>>(), resources.lookout());
         let (mut out, mut first) = (out.get_mut(..self.packed()).ok_or(Stopped::Misfit)?, 0);
+        let [two, one] =
+            if *own { [scaling.own_loops(); 2] } else { loops_of_groups(channels * groups, *filters, *groups) };
         while !out.is_empty() {
-            let two = has_pairs(*filters, *groups) && filters - first > CHANNELS;
-            let Loops { filters: width, lanes, prefers_few, .. } =
-                if *own { scaling.own_loops() } else { loops::<Four>(two) };
+            let Loops { filters: width, lanes, prefers_few, .. } = if filters - first > CHANNELS { two } else { one };
             let (group, rest) = out.split_at_mut((width * (steps.count + steps.rows())).min(out.len()));
             group.fill(0);
             for lane in 0..width.min(filters - first) {

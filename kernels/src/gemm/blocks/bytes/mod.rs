@@ -16,14 +16,14 @@ mod tile;
 
 pub use self::filters::{FilterBytes, Scales, Scaling};
 
-use self::filters::{SOME, Steps};
+use self::filters::{SOME, Steps, loops_of_groups};
 use self::lengths::Lengths;
 use self::quantize::{Numbers, PLACES};
 use self::settle::{Common, Open};
-use self::tile::{Four, Loops, Own, Room, Tile, loops};
+use self::tile::{Loops, Own, Room, Tile, loops};
 use super::super::block::Out;
 use super::band::{Band, Grid, Source};
-use super::dense::{has_pairs, have_blocks, tiles};
+use super::dense::{HALF, are_quarters, first_channels, have_blocks, share_blocks, tiles};
 use super::{CHANNELS, READ, len_of};
 use crate::cpu::{LINE, for_each_level};
 use crate::windows::Axis;
@@ -54,7 +54,8 @@ pub struct Bytes<'a> {
     /// In blocks.
     pub images: &'a [u8],
     pub channels: usize,
-    /// Of sums of all channels: each is one of its group alone, and groups [have](super::have_blocks) whole blocks.
+    /// Of sums of all channels: each is one of its group alone, and groups [have](super::have_blocks) whole blocks or
+    /// [share](super::share_blocks) them.
     pub groups: usize,
     pub kind: Kind<'a>,
     pub tail: Option<&'a ByteTail<'a>>,
@@ -87,6 +88,8 @@ pub struct BytesPlan<'a> {
     loops: [Loops; 2],
     filters: usize,
     steps: Steps,
+    /// Offsets before those of a group that begins in the middle of a block, if one does.
+    late: Option<usize>,
     images: usize,
     threads: usize,
     /// Parts of the filters, each a number of groups.
@@ -100,13 +103,18 @@ impl<'a> Bytes<'a> {
         self.channels / self.groups.max(1)
     }
 
+    /// Whether each filter sees a quarter of a block.
+    fn are_quarters(&self) -> bool {
+        matches!(self.kind, Kind::All(filters, _) if are_quarters(self.channels, filters, self.groups))
+    }
+
     /// Divides the work on so many images among threads.
     pub fn plan(self, images: usize, resources: Resources<'_>) -> Result<BytesPlan<'a>, Stopped> {
         let taps = self.axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul);
         let (filters, steps, loops) = match self.kind {
             Kind::All(filters, own) => {
                 let steps = Steps::of(self.of_each(), taps, false, own.scaling.is_of_floats());
-                (filters, steps, [loops::<Four>(has_pairs(filters, self.groups)), loops::<Four>(false)])
+                (filters, steps, loops_of_groups(self.channels, filters, self.groups))
             }
             Kind::Own(_) | Kind::Greatest => {
                 let as_floats = matches!(self.kind, Kind::Own(own) if own.scaling.is_of_floats());
@@ -129,14 +137,17 @@ impl<'a> Bytes<'a> {
         let source = Source::Blocks(self.images);
         let grid =
             Grid::of(&Axis::of_slice(*self.axes), self.channels, &source, bands, threads).ok_or(Stopped::Misfit)?;
-        Ok(BytesPlan { bytes: self, grid, loops, filters, steps, images, threads, parts, groups })
+        let begins_late = !self.are_quarters() && self.groups > 1 && !self.of_each().is_multiple_of(CHANNELS);
+        let late = begins_late.then(|| taps.saturating_mul(HALF / SOME));
+        Ok(BytesPlan { bytes: self, grid, loops, filters, steps, late, images, threads, parts, groups })
     }
 }
 
 impl BytesPlan<'_> {
     fn tables(&self) -> usize {
         // The offsets of steps are made of those of quads, which are no more.
-        self.steps.count.saturating_mul(2)
+        let (count, late) = (self.steps.count, self.late.unwrap_or(0));
+        count.saturating_mul(if self.late.is_some() { 3 } else { 2 }).saturating_add(late)
     }
 
     /// Numbers of scratch memory.
@@ -170,7 +181,8 @@ impl BytesPlan<'_> {
         let fits = out.len() == images.saturating_mul(each)
             && bytes.images.len() == images.saturating_mul(grid.image())
             && self.requantize().is_none_or(fits)
-            && have_blocks(bytes.channels, *filters, bytes.groups)
+            && (have_blocks(bytes.channels, *filters, bytes.groups)
+                || share_blocks(bytes.channels, *filters, bytes.groups))
             && scratch.len() >= self.scratch();
         if !fits {
             return Err(Stopped::Misfit);
@@ -179,12 +191,13 @@ impl BytesPlan<'_> {
             return Ok(());
         }
         let (tables, rooms) = scratch.split_at_mut(self.tables());
-        let (offsets, rest) = tables.split_at_mut(steps.count);
-        let of_quads = rest.get_mut(..steps.count).ok_or(Stopped::Misfit)?;
+        let (early, rest) = tables.split_at_mut(steps.count);
+        let (late, of_quads) = rest.split_at_mut(if self.late.is_some() { steps.count } else { 0 });
         let some = if matches!(bytes.kind, Kind::All(..)) { SOME } else { CHANNELS };
         grid.offsets(some, of_quads, &mut resources.lookout())?;
-        steps.spread(of_quads, offsets);
-        let (offsets, bands, to) = (&*offsets, grid.bands(), Out::of(out));
+        steps.spread(of_quads, early);
+        steps.spread(of_quads.get(self.late.unwrap_or(0)..).unwrap_or(&[]), late);
+        let (offsets, bands, to): ([&[u32]; 2], _, _) = ([early, late], grid.bands(), Out::of(out));
         let outside = self.requantize().map_or(0, |own| own.scaling.outside);
         let rooms = match self.room() {
             0 => (0..self.threads).map(|_| Default::default()).collect(),
@@ -198,7 +211,7 @@ impl BytesPlan<'_> {
             let (lengths, room) = room.split_at_mut(self.lengths());
             let seen = band.fill(&Source::Blocks(bytes.images), image, outside, cast_slice_mut(room), &mut lookout)?;
             let lengths = match self.requantize().filter(|own| own.scaling.is_of_floats()) {
-                Some(_) => Some(self.measure(&band, seen, offsets, cast_slice_mut(lengths), &mut lookout)?),
+                Some(_) => Some(self.measure(&band, seen, early, cast_slice_mut(lengths), &mut lookout)?),
                 None => None,
             };
             let task = Task { image, band, seen, offsets, lengths };
@@ -243,11 +256,12 @@ impl BytesPlan<'_> {
             let first = group * two.filters;
             let loops = if filters - first > CHANNELS { *two } else { *one };
             let start = (task.image * filters.div_ceil(CHANNELS) + first / CHANNELS) * positions;
-            let channel = match bytes.kind {
-                Kind::All(..) => first / (filters / bytes.groups.max(1)).max(1) * bytes.of_each(),
-                _ => first,
+            let channels = match bytes.kind {
+                Kind::All(..) => first_channels(bytes.channels, *filters, bytes.groups, first),
+                _ => [first; 2],
             };
-            let block = self.grid.plane_of(channel);
+            let blocks = channels.map(|channel| self.grid.plane_of(channel));
+            let late = channels.map(|channel| self.grid.lane_of(channel) > 0);
             let rows = steps.count + steps.rows();
             let weights = match self.requantize() {
                 Some(own) => {
@@ -255,7 +269,7 @@ impl BytesPlan<'_> {
                 }
                 None => None,
             };
-            let group = Group { loops, weights, start, positions, block };
+            let group = Group { loops, weights, start, positions, blocks, late };
             for rows in band.parts(PLACES) {
                 for row in rows.clone() {
                     lookout.after(steps.count * loops.filters * band.columns.len() / SOME)?;
@@ -306,11 +320,11 @@ impl BytesPlan<'_> {
     ) -> Result<(), Stopped> {
         let (Task { band, seen, .. }, loops) = (task, group.loops);
         let (Some(own), Some(weights)) = (self.requantize(), group.weights) else {
-            let from = seen.get(group.block + band.place(row, band.columns.start)..).ok_or(Stopped::Misfit)?;
+            let from = seen.get(group.blocks[0] + band.place(row, band.columns.start)..).ok_or(Stopped::Misfit)?;
             let place = group.start + band.number(row, band.columns.start);
             // SAFETY: the places of the row are this task's. Memory may hold anything.
             let to = unsafe { std::slice::from_raw_parts_mut(out.at(place * CHANNELS), band.columns.len() * CHANNELS) };
-            greatest(from, task.offsets, to);
+            greatest(from, task.offsets[0], to);
             return Ok(());
         };
         let before = (row - rows.start) * band.columns.len();
@@ -332,8 +346,8 @@ impl BytesPlan<'_> {
             // part that have doubts are no more than fit.
             unsafe {
                 let mut tile = Tile {
-                    image: seen.as_ptr().add(group.block + band.place(row, start)),
-                    offsets: task.offsets.as_ptr(),
+                    image: group.blocks.map(|block| seen.as_ptr().add(block + band.place(row, start))),
+                    offsets: group.late.map(|late| task.offsets[usize::from(late)].as_ptr()),
                     weights: weights.as_ptr(),
                     steps: self.steps.count,
                     next,
@@ -351,7 +365,7 @@ impl BytesPlan<'_> {
                 let image = tile.image;
                 for places in tiles(together.clone(), most) {
                     tile.at = places.start - start;
-                    tile.image = image.add(tile.at * CHANNELS);
+                    tile.image = image.map(|image| image.add(tile.at * CHANNELS));
                     tile.next = next.wrapping_add(number * self.steps.count * pace);
                     loops.run(places.len(), &tile, room);
                     number += 1;
@@ -381,16 +395,21 @@ impl BytesPlan<'_> {
         waiting.open.reserve(most - waiting.open.len());
         let (first, vectors) = (band.number(rows.start, band.columns.start), loops.filters / loops.lanes);
         // The rows of a part are of one slice.
-        let image = group.block + band.place(rows.start, band.columns.start);
+        let image = band.place(rows.start, band.columns.start);
         for [vector, lane] in room.doubts.take(rows.len() * columns * vectors) {
             let (place, filter) = (vector / vectors, vector % vectors * loops.lanes + lane);
             let (lane, block) = (filter % CHANNELS, filter / CHANNELS);
             let from = image + place / columns * band.down() + place % columns * CHANNELS;
-            let own = if matches!(self.bytes.kind, Kind::Own(_)) { lane } else { 0 };
+            let half = lane / HALF;
+            let own = match self.bytes.kind {
+                Kind::Own(_) => lane,
+                _ if self.bytes.are_quarters() => lane / SOME * SOME,
+                _ => 0,
+            };
             let to = (group.start + block * group.positions + first + place) * CHANNELS + lane;
             // SAFETY: doubts are about bytes of the part.
-            let (image, out) = unsafe { (seen.as_ptr().add(from + own), out.at(to)) };
-            waiting.open.push(Open { image, weights: weights.as_ptr(), filter, out });
+            let (image, out) = unsafe { (seen.as_ptr().add(group.blocks[half] + from + own), out.at(to)) };
+            waiting.open.push(Open { image, late: group.late[half], weights: weights.as_ptr(), filter, out });
             if waiting.open.len() == most {
                 self.settle(task, waiting, lookout)?;
             }
@@ -426,8 +445,10 @@ struct Group<'a> {
     /// The number of the first place of their first block, and the places of a block.
     start: usize,
     positions: usize,
-    /// Where the channels are that they see.
-    block: usize,
+    /// Where the blocks are that have the first channels which the halves of theirs see, and whether these are in the middle of
+    /// one.
+    blocks: [usize; 2],
+    late: [bool; 2],
 }
 
 /// Bytes of a task that are in doubt, fewer than are settled together, and parts of the output that wait for what follows sums.
@@ -445,7 +466,8 @@ struct Task<'a> {
     image: usize,
     band: Band<'a>,
     seen: &'a [u8],
-    offsets: &'a [u32],
+    /// Of what begins with a block, and in the middle of one.
+    offsets: [&'a [u32]; 2],
     /// If bytes are to be those of floats.
     lengths: Option<Lengths<'a>>,
 }

@@ -4,6 +4,7 @@
 
 use super::super::super::quads::Dot;
 use super::super::super::vectors::{Plain, Vector};
+use super::super::dense::HALF;
 use crate::quantize::{Precision, placed};
 
 /// Numbers of filters, stored behind their weights: rows of numbers, `apart` from each other.
@@ -72,6 +73,9 @@ pub(super) fn byte(scaled: f32, zero: f32) -> u8 {
 
 const MOST: f32 = 255.0;
 
+/// Filters of a quarter of a block.
+const QUARTER: usize = HALF / 2;
+
 /// The highest bit of each byte.
 const SIGNS: u32 = 0x8080_8080;
 
@@ -138,6 +142,10 @@ pub(super) trait Quantize: Dot {
     unsafe fn sizes(self) -> Self;
     /// Those of floats.
     unsafe fn magnitudes(of: Self::Floats) -> Self::Floats;
+    /// What the halves of a block see: each a number. `lane` is the first filter of the vector.
+    unsafe fn of_halves(from: [*const u8; 2], lane: usize) -> Self;
+    /// What the quarters of a block see, four filters each: numbers that follow each other.
+    unsafe fn of_quarters(from: *const u8) -> Self;
     /// Four numbers from each of `COUNT` places on, plus an offset: the first ones, the second ones and so on.
     unsafe fn four(places: *const *const u8, offset: usize) -> [Self; 4];
     /// The numbers, of two vectors that follow each other, that have the numbers of `which`.
@@ -182,6 +190,16 @@ impl<const N: usize> Quantize for Plain<u32, N> {
     #[inline(always)]
     unsafe fn magnitudes(of: Plain<f32, N>) -> Plain<f32, N> {
         Plain(of.0.map(f32::abs))
+    }
+    #[inline(always)]
+    unsafe fn of_halves(from: [*const u8; 2], lane: usize) -> Self {
+        let half = |at: usize| from[(lane + at) / HALF % 2].cast::<u32>();
+        Plain(std::array::from_fn(|at| unsafe { half(at).read_unaligned() }))
+    }
+    #[inline(always)]
+    unsafe fn of_quarters(from: *const u8) -> Self {
+        let from = from.cast::<u32>();
+        Plain(std::array::from_fn(|at| unsafe { from.add(at / QUARTER).read_unaligned() }))
     }
     #[inline(always)]
     unsafe fn four(places: *const *const u8, offset: usize) -> [Self; 4] {
@@ -280,6 +298,22 @@ mod x86 {
             F32x16(unsafe { _mm512_abs_ps(of.0) })
         }
         #[inline(always)]
+        unsafe fn of_halves([first, second]: [*const u8; 2], _: usize) -> Self {
+            unsafe {
+                let [first, second] =
+                    [first, second].map(|from| _mm512_set1_epi32(from.cast::<i32>().read_unaligned()));
+                U32x16(_mm512_mask_blend_epi32(0xff00, first, second))
+            }
+        }
+        #[inline(always)]
+        unsafe fn of_quarters(from: *const u8) -> Self {
+            unsafe {
+                let which = _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
+                let quads = _mm512_castsi128_si512(_mm_loadu_si128(from.cast()));
+                U32x16(_mm512_permutexvar_epi32(which, quads))
+            }
+        }
+        #[inline(always)]
         unsafe fn four(places: *const *const u8, offset: usize) -> [Self; 4] {
             unsafe {
                 let rows = rows_of_16(places, offset);
@@ -360,6 +394,21 @@ mod x86 {
                 #[inline(always)]
                 unsafe fn magnitudes(of: F32x8) -> F32x8 {
                     F32x8(unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), of.0) })
+                }
+                #[inline(always)]
+                unsafe fn of_halves([first, second]: [*const u8; 2], lane: usize) -> Self {
+                    unsafe { Self::splat(&(if lane == 0 { first } else { second }).cast::<u32>().read_unaligned()) }
+                }
+                #[inline(always)]
+                unsafe fn of_quarters(from: *const u8) -> Self {
+                    unsafe {
+                        let which = _mm256_setr_epi8(
+                            0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, //
+                            4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7,
+                        );
+                        let quads = _mm256_set1_epi64x(from.cast::<i64>().read_unaligned());
+                        $name(_mm256_shuffle_epi8(quads, which))
+                    }
                 }
                 #[inline(always)]
                 unsafe fn four(places: *const *const u8, offset: usize) -> [Self; 4] {

@@ -47,6 +47,8 @@ pub(super) fn slack(addend: f32, zero: u8) -> f32 {
 pub(super) struct Open {
     /// What its place sees: its own channel, if filters see but one.
     pub(super) image: *const u8,
+    /// Whether that begins in the middle of a block.
+    pub(super) late: bool,
     /// The weights of a group of filters, and the numbers that follow them; and which of the filters it is.
     pub(super) weights: *const u32,
     pub(super) filter: usize,
@@ -57,7 +59,8 @@ pub(super) struct Open {
 #[derive(Debug)]
 pub(super) struct Common<'a> {
     pub(super) steps: &'a Steps,
-    pub(super) offsets: &'a [u32],
+    /// Of what begins with a block, and in the middle of one.
+    pub(super) offsets: [&'a [u32]; 2],
     /// How far apart the weights of a filter are.
     pub(super) apart: usize,
     /// The zero point of the image, and its scale.
@@ -86,6 +89,7 @@ struct Lines<T>(T);
 /// Bytes that are settled together, each in a lane.
 struct Lanes {
     images: [*const u8; LANES],
+    late: [bool; LANES],
     filters: Lines<[u32; LANES]>,
     groups: [Group; LANES],
     count: usize,
@@ -112,19 +116,20 @@ impl Lanes {
     #[inline(always)]
     fn of(open: &[Open], last: &Open, all: usize, width: usize) -> Lanes {
         let (mut images, mut filters) = ([last.image; LANES], Lines([last.filter as u32; LANES]));
+        let mut late = [last.late; LANES];
         let mut groups = [Group { weights: last.weights, lane: 0 }; LANES];
         let (mut count, mut before) = (0, std::ptr::null());
         let bytes = open.iter().chain(std::iter::repeat(last)).take(all);
-        let of_lanes = images.iter_mut().zip(&mut filters.0);
-        for (lane, (open, (image, filter))) in bytes.zip(of_lanes).enumerate() {
-            (*image, *filter) = (open.image, open.filter as u32);
+        let of_lanes = images.iter_mut().zip(&mut late).zip(&mut filters.0);
+        for (lane, (open, ((image, late), filter))) in bytes.zip(of_lanes).enumerate() {
+            (*image, *late, *filter) = (open.image, open.late, open.filter as u32);
             if lane % width == 0 || before != open.weights {
                 before = open.weights;
                 groups.get_mut(count).into_iter().for_each(|to| *to = Group { weights: before, lane });
                 count += 1;
             }
         }
-        Lanes { images, filters, groups, count }
+        Lanes { images, late, filters, groups, count }
     }
 
     #[inline(always)]
@@ -133,10 +138,10 @@ impl Lanes {
     }
 }
 
-/// Taps that are gathered before they are added, at most, of the quads of a block.
+/// Taps that are gathered before they are added, at most, of quads that follow each other.
 const TAPS: usize = 64;
 
-/// What each lane sees at some taps of the quads of a block, and its weights: the lanes of a step follow each other.
+/// What each lane sees at some taps of quads that follow each other, and its weights: so do the lanes of a step.
 struct Gathered {
     /// The step of the first quad, which shows the part too.
     step: usize,
@@ -149,7 +154,7 @@ impl Gathered {
     /// Gathers the taps of quads from one on, as many as fit, unless that one is there.
     ///
     /// # Safety
-    /// See [`Settle`]; `lanes` are those of `N` vectors. Quads are of a block.
+    /// See [`Settle`]; `lanes` are those of `N` vectors.
     #[inline(always)]
     unsafe fn have<V: Quantize, S: Seen, const N: usize>(
         &mut self,
@@ -162,20 +167,25 @@ impl Gathered {
             return;
         }
         (self.step, self.taps) = (step, tap..of.steps.taps.min(tap + TAPS));
-        let (taps, all, before) = (self.taps.len(), N * V::COUNT, quads.start % QUADS);
+        let (taps, all, before) = (self.taps.len(), N * V::COUNT, quads.start % S::TOGETHER);
         let [seen, weights] = [self.seen.0.as_mut_ptr(), self.weights.0.as_mut_ptr()].map(|to| to.cast::<u32>());
         // SAFETY: the caller's; there is room for so many steps. Two vectors can be read of each row: numbers follow.
         unsafe {
             for at in 0..taps {
-                let offset = *of.offsets.get_unchecked(step + tap + at) as usize - SOME * before;
+                let offset = |table: &[u32]| *table.get_unchecked(step + tap + at) as usize - SOME * before;
+                let (mut places, mut from) = (lanes.images, offset(of.offsets[0]));
+                if S::HALVES {
+                    for (place, late) in places.iter_mut().zip(lanes.late) {
+                        *place = place.add(offset(of.offsets[usize::from(late)]));
+                    }
+                    from = 0;
+                }
                 for vector in 0..N {
-                    let [first, second, third, fourth] =
-                        S::four::<V>(lanes.images.as_ptr().add(vector * V::COUNT), offset);
                     let to = seen.add(at * all + vector * V::COUNT);
-                    first.store(to);
-                    second.store(to.add(taps * all));
-                    third.store(to.add(2 * taps * all));
-                    fourth.store(to.add(3 * taps * all));
+                    let quads = S::quads::<V>(places.as_ptr().add(vector * V::COUNT), from);
+                    for (quad, numbers) in quads.iter().enumerate().take(S::TOGETHER) {
+                        numbers.store(to.add(quad * taps * all));
+                    }
                 }
             }
             for quad in 0..quads.len() {
@@ -280,13 +290,13 @@ unsafe fn floats<V: Quantize, S: Seen, const N: usize>(
         for part in &of.steps.parts {
             let (mut sums, mut rest) = ([none; N], part.quads(taps));
             while !rest.is_empty() {
-                let quads = rest.start..rest.end.min((rest.start / QUADS + 1) * QUADS);
+                let quads = rest.start..rest.end.min((rest.start / S::TOGETHER + 1) * S::TOGETHER);
                 let step = part.step(SOME * quads.start, taps);
                 rest.start = quads.end;
                 if taps == 1 {
                     // All channels of a quad follow each other: those beyond the last have weights of 0.
                     gathered.have::<V, S, N>(of, lanes, (step, &quads), 0);
-                    let first = quads.start % QUADS;
+                    let first = quads.start % S::TOGETHER;
                     for number in first..first + quads.len() {
                         for byte in 0..SOME {
                             gathered.add::<V, N>((number, byte), image, scales, &mut sums);
@@ -299,7 +309,7 @@ unsafe fn floats<V: Quantize, S: Seen, const N: usize>(
                     while !own.is_empty() {
                         gathered.have::<V, S, N>(of, lanes, (step, &quads), own.start);
                         let Range { start, end } = gathered.taps;
-                        let first = channel / SOME % QUADS * (end - start) + own.start - start;
+                        let first = channel / SOME % S::TOGETHER * (end - start) + own.start - start;
                         let end = own.end.min(end);
                         for number in first..first + end - own.start {
                             gathered.add::<V, N>((number, channel % SOME), image, scales, &mut sums);

@@ -429,8 +429,12 @@ fn groups_of_bytes() {
     let axes = [axis(7, 3, 1, 1, [1, 1]), axis(9, 3, 2, 1, [1, 0])];
     let [input, positions] =
         [|axis: &Axis| axis.input, |axis: &Axis| axis.output].map(|of| axes.iter().map(of).product());
-    let cases = [(3, 16, 16), (2, 16, 48), (2, 32, 64), (2, 48, 32)];
-    for (groups, of_each, filters) in cases.into_iter().take(sized(4, 1)) {
+    let whole = [(3, 16, 16), (2, 16, 48), (2, 32, 64), (2, 48, 32)];
+    // Halves of blocks, an odd number of them and more than a block of a sum has, and quarters.
+    let shared =
+        [(4, 4, 4), (11, 4, 4), (2, 8, 8), (5, 8, 8), (3, 24, 24), (3, 40, 8), (3, 8, 32), (2, 32, 8), (4, 56, 40)];
+    let cases = whole.iter().take(sized(4, 1)).chain(shared.iter().take(sized(9, 1)));
+    for (groups, of_each, filters) in cases.copied() {
         let (images, taps): (usize, usize) = (2, 9);
         let x = random(images * groups * of_each * input, 1);
         let w: Vec<u8> =

@@ -9,7 +9,7 @@ use super::super::super::vectors::x86::{U32x8, U32x16, VnniU32x8};
 use super::super::super::vectors::{Plain, Vector};
 use super::super::CHANNELS;
 use super::super::tile::each_place;
-use super::filters::{Check, Steps};
+use super::filters::{Check, QUADS, SOME, Steps};
 use super::lengths::{Image, Squares, squares};
 use super::quantize::{Doubts, Numbers, Quantize, Row};
 use super::settle::{Common, Open, Settle, settle};
@@ -21,14 +21,15 @@ use std::ops::Range;
 ///
 /// # Safety
 /// To be computed for `R` places by vectors that hold `L` filters together, `offsets` and `weights` must be readable for
-/// all steps (`L` weights each), the image for each place at `image + 16 * place + offset`: 4 bytes, or 16 if each filter
-/// sees its own channel. `numbers` are those of `L` filters. `out` is writable by this thread alone: `16 * R` bytes
+/// all steps (`L` weights each), the image for each place at `image + 16 * place + offset`: 4 bytes, or 16 if not all filters
+/// of a block see the same. The image and its offsets are those of filters in the first half of a block, and of those in the
+/// second one, which are read if these may differ ([`Seen::HALVES`]). `numbers` are those of `L` filters. `out` is writable by this thread alone: `16 * R` bytes
 /// from each multiple of `out_block` on that `L` has blocks. `lengths` is null, or there is one for each place, and
 /// there is room for a doubt of each vector there. The last check is at the end of the steps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tile<'a> {
-    pub(super) image: *const u8,
-    pub(super) offsets: *const u32,
+    pub(super) image: [*const u8; 2],
+    pub(super) offsets: [*const u32; 2],
     pub(super) weights: *const u32,
     pub(super) steps: usize,
     /// Weights that other tiles read next, at any address: each step fetches the line that is so many bytes further.
@@ -50,31 +51,74 @@ pub(super) struct Tile<'a> {
 
 /// What a place of the image gives to the filters of a vector.
 pub(super) trait Seen {
+    /// Whether halves of a block see different channels.
+    const HALVES: bool = false;
+    /// Quads that follow each other wherever what a filter sees begins.
+    const TOGETHER: usize = 1;
+
     /// # Safety
     /// See [`Tile`]. `lane` is the first filter of the vector.
-    unsafe fn load<V: Dot>(from: *const u8, lane: usize) -> V;
+    unsafe fn load<V: Quantize>(from: [*const u8; 2], lane: usize) -> V;
 
-    /// What so many places give at an offset, each to a filter: four quads of the channels of a block, or the channel that a
-    /// place points to, as the first.
+    /// What so many places give at an offset, each to a filter: as many quads as follow each other, or the channel that a place
+    /// points to.
     ///
     /// # Safety
-    /// There must be as many places as numbers, each as for [`load`](Seen::load) at the offset.
-    unsafe fn four<V: Quantize>(places: *const *const u8, offset: usize) -> [V; 4];
+    /// There must be as many places as numbers, each with these bytes at the offset.
+    #[inline(always)]
+    unsafe fn quads<V: Quantize>(places: *const *const u8, offset: usize) -> [V; QUADS] {
+        let mut seen = [[0; CHANNELS]; QUADS];
+        // SAFETY: the caller's; no vector is longer.
+        unsafe {
+            for (at, quad) in (0..V::COUNT).flat_map(|at| (0..Self::TOGETHER).map(move |quad| (at, quad))) {
+                let from = (*places.add(at)).add(offset + SOME * quad);
+                *seen.get_unchecked_mut(quad).get_unchecked_mut(at) = from.cast::<u32>().read_unaligned();
+            }
+            seen.map(|numbers| V::load(numbers.as_ptr()))
+        }
+    }
 }
 
 /// Four channels for all filters.
 pub(super) struct Four;
 
 impl Seen for Four {
+    const TOGETHER: usize = QUADS;
+
     #[inline(always)]
-    unsafe fn load<V: Dot>(from: *const u8, _: usize) -> V {
+    unsafe fn load<V: Quantize>([from, _]: [*const u8; 2], _: usize) -> V {
         // SAFETY: the caller's.
         unsafe { V::splat(&from.cast::<u32>().read_unaligned()) }
     }
     #[inline(always)]
-    unsafe fn four<V: Quantize>(places: *const *const u8, offset: usize) -> [V; 4] {
+    unsafe fn quads<V: Quantize>(places: *const *const u8, offset: usize) -> [V; QUADS] {
         // SAFETY: the caller's.
         unsafe { V::four(places, offset) }
+    }
+}
+
+/// Four channels for the filters of each half of a block.
+pub(super) struct Halves;
+
+impl Seen for Halves {
+    const HALVES: bool = true;
+    const TOGETHER: usize = QUADS / 2;
+
+    #[inline(always)]
+    unsafe fn load<V: Quantize>(from: [*const u8; 2], lane: usize) -> V {
+        // SAFETY: the caller's.
+        unsafe { V::of_halves(from, lane) }
+    }
+}
+
+/// Four channels for the filters of each quarter of a block: those of all are side by side.
+pub(super) struct Quarters;
+
+impl Seen for Quarters {
+    #[inline(always)]
+    unsafe fn load<V: Quantize>([from, _]: [*const u8; 2], lane: usize) -> V {
+        // SAFETY: the caller's.
+        unsafe { V::of_quarters(from.add(lane)) }
     }
 }
 
@@ -83,12 +127,12 @@ pub(super) struct Own;
 
 impl Seen for Own {
     #[inline(always)]
-    unsafe fn load<V: Dot>(from: *const u8, lane: usize) -> V {
+    unsafe fn load<V: Quantize>([from, _]: [*const u8; 2], lane: usize) -> V {
         // SAFETY: the caller's.
         unsafe { V::widen(from.add(lane)) }
     }
     #[inline(always)]
-    unsafe fn four<V: Quantize>(places: *const *const u8, offset: usize) -> [V; 4] {
+    unsafe fn quads<V: Quantize>(places: *const *const u8, offset: usize) -> [V; QUADS] {
         let mut seen = [0; CHANNELS];
         // SAFETY: the caller's; no vector is longer.
         unsafe {
@@ -105,14 +149,14 @@ pub(super) struct Thrice;
 
 impl Seen for Thrice {
     #[inline(always)]
-    unsafe fn load<V: Dot>(from: *const u8, lane: usize) -> V {
+    unsafe fn load<V: Quantize>([from, _]: [*const u8; 2], lane: usize) -> V {
         // SAFETY: the caller's.
         unsafe { V::spread(from.add(lane)) }
     }
     #[inline(always)]
-    unsafe fn four<V: Quantize>(places: *const *const u8, offset: usize) -> [V; 4] {
+    unsafe fn quads<V: Quantize>(places: *const *const u8, offset: usize) -> [V; QUADS] {
         // SAFETY: the caller's.
-        unsafe { Own::four(places, offset) }
+        unsafe { Own::quads(places, offset) }
     }
 }
 
@@ -228,7 +272,9 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
             let end = if is_checked { tile.checks.get_unchecked(check).end } else { steps.end };
             while step < end {
                 fetch::<true, _>(tile.next.wrapping_add(step * tile.pace));
-                let image = tile.image.add(*tile.offsets.add(step) as usize);
+                let first = tile.image[0].add(*tile.offsets[0].add(step) as usize);
+                let second = if S::HALVES { tile.image[1].add(*tile.offsets[1].add(step) as usize) } else { first };
+                let image = [first, second];
                 let mut weights = [V::zero(); W];
                 for (at, weights) in weights.iter_mut().enumerate() {
                     *weights = V::load(tile.weights.add((step * W + at) * V::COUNT));
@@ -286,14 +332,14 @@ unsafe fn keep<V: Quantize, const W: usize, const R: usize>(own: &[[V; W]; R], t
 /// See [`Sums`] and [`Vector`].
 #[inline(always)]
 unsafe fn add<V: Quantize, S: Seen, const W: usize, const R: usize, const FEW: u8>(
-    image: *const u8,
+    image: [*const u8; 2],
     weights: [V; W],
     sums: &mut [[V; W]; R],
 ) {
     for (place, sums) in sums.iter_mut().enumerate() {
         // SAFETY: the caller's.
         unsafe {
-            let image = image.add(place * CHANNELS);
+            let image = image.map(|image| image.add(place * CHANNELS));
             for (at, (sum, weights)) in sums.iter_mut().zip(weights).enumerate() {
                 let seen = S::load::<V>(image, at * V::COUNT);
                 *sum = match FEW >> at & 1 {
