@@ -706,6 +706,36 @@ mod tests {
         }
     }
 
+    /// Groups that have blocks of channels and of filters, and that share them, of images and of lines.
+    #[test]
+    fn groups_of_bytes() {
+        let (u8, i8) = (DType::Uint8, DType::Int8);
+        let shapes: [(&[usize], &[usize]); 5] = [
+            (&[1, 32, 9, 13], &[32, 16, 3, 3]),
+            (&[2, 24, 9, 13], &[24, 8, 3, 3]),
+            (&[1, 48, 5, 13], &[16, 24, 3, 3]),
+            (&[1, 36, 9, 13], &[36, 4, 5, 5]),
+            (&[2, 24, 38], &[72, 8, 3]),
+        ];
+        for (image, filters) in shapes {
+            let group = (image[1] / filters[1]) as i64;
+            for (x, w, zero) in [(u8, i8, 0), (i8, u8, 128)] {
+                let draft = || {
+                    let mut builder = Builder::new();
+                    let dims: Vec<Dim> = image.iter().copied().map(Dim::Fixed).collect();
+                    builder.shaped("x", Some(x.into()), Some(dims));
+                    qlinear(&mut builder, ["x", "y"], [x, w, u8], (filters, zero), group);
+                    builder.output("y")
+                };
+                let feeds = [bytes(x, image, 1)];
+                let want = run(&load(draft(), false).unwrap(), &feeds, None);
+                at_each_level(|| assert_eq!(run(&load(draft(), true).unwrap(), &feeds, None), want, "{filters:?} {w}"));
+                let graph = load(draft(), true).unwrap();
+                assert!(graph.nodes.iter().all(|node| matches!(node.operator, Runs::Fused(_))), "{filters:?} {w}");
+            }
+        }
+    }
+
     /// Parameters of a rank that the operator doesn't take are refused, as without optimisation.
     #[test]
     fn parameters_of_another_rank() {
