@@ -7,6 +7,7 @@ use super::gemm::blocks::CHANNELS;
 use super::half::Half;
 use super::lanes::Stored;
 use super::{Lookout, Resources, Stopped, parallel};
+use std::iter;
 
 /// A mean, a factor and a bias for each channel: `(x - mean) * factor + bias`.
 #[derive(Debug, Clone, Copy)]
@@ -21,8 +22,9 @@ pub struct Channels<'a> {
 /// Elements that are computed at a time.
 const BLOCK: usize = 256;
 
-/// Elements that stay in registers meanwhile.
+/// Elements that stay in registers meanwhile, and of a few.
 const HELD: usize = 64;
+const FEW: usize = 16;
 
 /// Fills `out` with the elements of `data`, each shifted and scaled as its channel says.
 pub fn scale<S: Stored<f64>>(
@@ -33,25 +35,39 @@ pub fn scale<S: Stored<f64>>(
 ) -> Result<(), Stopped> {
     let Channels { means, factors, biases, run } = channels;
     let size = size_of::<S>();
-    parallel::pieces(
-        bytemuck::cast_slice_mut(out),
-        size,
-        size.saturating_mul(run),
-        1,
-        resources,
-        |number, before, out| {
-            let channel = number % means.len().max(1);
-            let (Some(mean), Some(factor), Some(bias)) =
-                (means.get(channel), factors.get(channel), biases.get(channel))
-            else {
-                return Err(Stopped::Misfit);
-            };
-            let start = number * run + before / size;
-            let out = bytemuck::cast_slice_mut::<u8, S>(out);
-            scale_run::<S>(data.get(start..start + out.len()).ok_or(Stopped::Misfit)?, *mean, *factor, *bias, out);
-            Ok(())
-        },
-    )
+    if means.len() != factors.len() || means.len() != biases.len() || means.is_empty() && !out.is_empty() {
+        return Err(Stopped::Misfit);
+    }
+    // If there are few elements until the first channel comes again, the numbers of each are repeated.
+    let (period, mut repeated) = (means.len().saturating_mul(run).max(1), [[0f64; 2 * HELD]; 3]);
+    let count = HELD.next_multiple_of(period);
+    let lists = if period < HELD {
+        for (to, from) in repeated.iter_mut().zip([means, factors, biases]) {
+            let each = from.iter().flat_map(|number| iter::repeat_n(*number, run)).cycle();
+            to.iter_mut().zip(each).for_each(|(to, number)| *to = number);
+        }
+        Some(repeated.each_ref().map(|list| &list[..]))
+    } else {
+        Some([means, factors, biases]).filter(|_| run == 1)
+    };
+    let unit = if lists.is_some() { count } else { run };
+    let out = bytemuck::cast_slice_mut(out);
+    parallel::pieces(out, size, size.saturating_mul(unit), 1, resources, |number, before, out| {
+        let (first, out) = (before / size, bytemuck::cast_slice_mut::<u8, S>(out));
+        let data = data.get(number * unit + first..).and_then(|data| data.get(..out.len()));
+        let data = data.ok_or(Stopped::Misfit)?;
+        if let Some(lists) = lists {
+            let [means, factors, biases] = lists.map(|list| list.get(first..first + out.len()).unwrap_or(&[]));
+            scale_each::<S>(data, [means, factors, biases], out);
+            return Ok(());
+        }
+        let channel = number % means.len();
+        let [Some(mean), Some(factor), Some(bias)] = [means, factors, biases].map(|list| list.get(channel)) else {
+            return Err(Stopped::Misfit);
+        };
+        scale_run::<S>(data, *mean, *factor, *bias, out);
+        Ok(())
+    })
 }
 
 for_each_level! {
@@ -62,17 +78,41 @@ for_each_level! {
 fn scale_run_body<S: Stored<f64>>(data: &[S], mean: f64, factor: f64, bias: f64, out: &mut [S]) {
     let ((blocks, rest), (outs, rest_out)) = (data.as_chunks::<HELD>(), out.as_chunks_mut::<HELD>());
     for (from, to) in blocks.iter().zip(outs) {
-        scale_some(from, mean, factor, bias, to);
+        scale_some::<S, HELD>(from, [&[mean; HELD], &[factor; HELD], &[bias; HELD]], to);
     }
-    scale_some(rest, mean, factor, bias, rest_out);
+    let ((blocks, rest), (outs, rest_out)) = (rest.as_chunks::<FEW>(), rest_out.as_chunks_mut::<FEW>());
+    let numbers = [&[mean; FEW], &[factor; FEW], &[bias; FEW]];
+    for (from, to) in blocks.iter().zip(outs) {
+        scale_some::<S, FEW>(from, numbers, to);
+    }
+    scale_some::<S, FEW>(rest, numbers, rest_out);
 }
 
-/// Of at most [`HELD`] elements.
+for_each_level! {
+    /// Each element by the numbers at its place.
+    fn scale_each<S: Stored<f64>>(data: &[S], numbers: [&[f64]; 3], out: &mut [S]) -> () = scale_each_body::<S>;
+}
+
 #[inline(always)]
-fn scale_some<S: Stored<f64>>(from: &[S], mean: f64, factor: f64, bias: f64, to: &mut [S]) {
-    let mut numbers = [0f64; HELD];
+fn scale_each_body<S: Stored<f64>>(data: &[S], numbers: [&[f64]; 3], out: &mut [S]) {
+    let ((blocks, rest), (outs, rest_out)) = (data.as_chunks::<FEW>(), out.as_chunks_mut::<FEW>());
+    let [(means, mean), (factors, factor), (biases, bias)] = numbers.map(|list| list.as_chunks::<FEW>());
+    for ((from, to), ((means, factors), biases)) in blocks.iter().zip(outs).zip(means.iter().zip(factors).zip(biases)) {
+        scale_some::<S, FEW>(from, [means, factors, biases], to);
+    }
+    let mut last = [[0f64; FEW]; 3];
+    for (to, list) in last.iter_mut().zip([mean, factor, bias]) {
+        to.iter_mut().zip(list).for_each(|(to, number)| *to = *number);
+    }
+    scale_some::<S, FEW>(rest, last.each_ref(), rest_out);
+}
+
+/// Of at most `N` elements.
+#[inline(always)]
+fn scale_some<S: Stored<f64>, const N: usize>(from: &[S], [means, factors, biases]: [&[f64; N]; 3], to: &mut [S]) {
+    let mut numbers = [0f64; N];
     S::load(from, &mut numbers);
-    for number in &mut numbers {
+    for (number, ((mean, factor), bias)) in numbers.iter_mut().zip(means.iter().zip(factors).zip(biases)) {
         *number = (*number - mean) * factor + bias;
     }
     S::store(&numbers, to);
@@ -266,7 +306,7 @@ mod tests {
 
     #[test]
     fn each_channel_by_its_own_numbers() {
-        for run in [1, 7, 300] {
+        for run in [1, 7, 30, 300] {
             let data: Vec<f32> = (0..2 * 3 * run).map(|k| k as f32 / 3.0).collect();
             let (means, factors, biases) = ([1.0, 0.1, -2.0], [2.0, 1.0 / 3.0, 0.7], [0.0, 1.0, 1e-3]);
             let channels = Channels { means: &means, factors: &factors, biases: &biases, run };
