@@ -4,6 +4,7 @@
 use super::bytes::ByteConv;
 use super::in_blocks::ConvInBlocks;
 use crate::ops::prelude::*;
+use kernels::gemm::blocks::{Few, ROOM};
 use kernels::gemm::{Alone, Scaled};
 use kernels::windows::Axis;
 
@@ -29,6 +30,9 @@ fn load(node: &Node<'_>) -> Result<Arc<dyn MatrixProduct>> {
 
 /// Filters of a channel from which on a product is faster, unless windows have a loop of their own.
 const FILTERS: usize = 4;
+
+/// Places from which on few filters see neighbours at once.
+const PLACES: usize = 16;
 
 impl Conv {
     fn convolve<S: Multiply>(&self, call: &Call<'_>, convolution: &Convolution, tail: Option<&Tail>) -> Result<Values> {
@@ -79,9 +83,36 @@ impl Conv {
         Ok(output.finish().into())
     }
 
+    /// As [`Conv::convolve`], bit by bit, for few filters; `None` if that takes too much memory.
+    fn few(&self, call: &Call<'_>, convolution: &Convolution, tail: Option<&Tail>) -> Result<Option<Values>> {
+        let (x, w, bias) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
+        let Convolution { m, k, n, channels, output: shape, .. } = convolution;
+        let (axes, _) = self.filters.of_image(w.shape(), x.shape().get(2..).unwrap_or(&[]))?;
+        let by_filter = convolution.by_filter();
+        let bias = bias.map(Tensor::as_slice).transpose()?.map(|bias| convolution.bias::<f32>(bias, &by_filter));
+        let tail = TailSteps::<f32>::of(call, tail, (*m, *n))?;
+        let bias = bias.iter().map(|bias| bias as &dyn kernels::gemm::Step<f32>);
+        let steps: SmallVec<[_; 3]> = bias.chain(tail.all()).collect();
+        let (images, filters, resources) = (x.as_slice()?, w.as_slice()?, call.resources());
+        let few = Few { axes: &axes, images, channels: *channels, filters, count: *m, epilogue: &steps };
+        let plan = few.plan(shape.first().copied().unwrap_or(0), resources);
+        let Some(plan) = plan.ok().filter(|plan| plan.scratch() <= ROOM) else { return Ok(None) };
+        let mut output = call.output::<f32>(shape)?;
+        call.charge(kernels::volume(*k, shape) as u64)?;
+        let mut scratch = call.scratch::<f32>(plan.scratch())?;
+        plan.run(output.elements_mut()?, scratch.elements_mut(), resources)?;
+        Ok(Some(output.finish().into()))
+    }
+
     fn compute(&self, call: &Call<'_>, tail: Option<&Tail>) -> Result<Values> {
         let convolution = self.filters.convolution(call)?;
-        let Convolution { groups, channels, m, axes, .. } = &convolution;
+        let Convolution { groups, channels, m, k, n, axes, .. } = &convolution;
+        // A product reads single places where they are: few filters would copy them.
+        let are_few = (1..=Few::MOST).contains(m) && *groups == 1 && *channels > 1 && k > channels && *n >= PLACES;
+        let suits = are_few && axes.len() <= 3 && call.tensor(0)?.dtype() == DType::Float;
+        if suits && let Some(values) = self.few(call, &convolution, tail)? {
+            return Ok(values);
+        }
         let suits = *m < FILTERS || *groups > 1 && Alone::<f32>::is_direct(axes);
         let is_alone = *channels == 1 && suits && Alone::<f32>::suits(axes);
         match call.tensor(0)?.dtype() {

@@ -300,6 +300,11 @@ impl Grid {
         Grid { without_rows: true, ..self }
     }
 
+    /// The same, where what bands see is copied even if it could be read in place.
+    pub(super) fn copied(self) -> Grid {
+        Grid { in_place: false, ..self }
+    }
+
     /// Slices, rows and columns of a window.
     pub(super) fn kernel(&self) -> [usize; 3] {
         self.axes.each_ref().map(|axis| axis.kernel)
