@@ -260,8 +260,7 @@ impl BytesPlan<'_> {
                 Kind::All(..) => first_channels(bytes.channels, *filters, bytes.groups, first),
                 _ => [first; 2],
             };
-            let blocks = channels.map(|channel| self.grid.plane_of(channel));
-            let late = channels.map(|channel| self.grid.lane_of(channel) > 0);
+            let halves = channels.map(|channel| (self.grid.plane_of(channel), self.grid.lane_of(channel) > 0));
             let rows = steps.count + steps.rows();
             let weights = match self.requantize() {
                 Some(own) => {
@@ -269,7 +268,7 @@ impl BytesPlan<'_> {
                 }
                 None => None,
             };
-            let group = Group { loops, weights, start, positions, blocks, late };
+            let group = Group { loops, weights, start, positions, halves };
             for rows in band.parts(PLACES) {
                 for row in rows.clone() {
                     lookout.after(steps.count * loops.filters * band.columns.len() / SOME)?;
@@ -320,7 +319,8 @@ impl BytesPlan<'_> {
     ) -> Result<(), Stopped> {
         let (Task { band, seen, .. }, loops) = (task, group.loops);
         let (Some(own), Some(weights)) = (self.requantize(), group.weights) else {
-            let from = seen.get(group.blocks[0] + band.place(row, band.columns.start)..).ok_or(Stopped::Misfit)?;
+            let [(block, _), _] = group.halves;
+            let from = seen.get(block + band.place(row, band.columns.start)..).ok_or(Stopped::Misfit)?;
             let place = group.start + band.number(row, band.columns.start);
             // SAFETY: the places of the row are this task's. Memory may hold anything.
             let to = unsafe { std::slice::from_raw_parts_mut(out.at(place * CHANNELS), band.columns.len() * CHANNELS) };
@@ -346,8 +346,8 @@ impl BytesPlan<'_> {
             // part that have doubts are no more than fit.
             unsafe {
                 let mut tile = Tile {
-                    image: group.blocks.map(|block| seen.as_ptr().add(block + band.place(row, start))),
-                    offsets: group.late.map(|late| task.offsets[usize::from(late)].as_ptr()),
+                    image: group.halves.map(|(block, _)| seen.as_ptr().add(block + band.place(row, start))),
+                    offsets: group.halves.map(|(_, late)| of_half(task.offsets, late).as_ptr()),
                     weights: weights.as_ptr(),
                     steps: self.steps.count,
                     next,
@@ -400,7 +400,7 @@ impl BytesPlan<'_> {
             let (place, filter) = (vector / vectors, vector % vectors * loops.lanes + lane);
             let (lane, block) = (filter % CHANNELS, filter / CHANNELS);
             let from = image + place / columns * band.down() + place % columns * CHANNELS;
-            let half = lane / HALF;
+            let (first_seen, late) = of_half(group.halves, lane >= HALF);
             let own = match self.bytes.kind {
                 Kind::Own(_) => lane,
                 _ if self.bytes.are_quarters() => lane / SOME * SOME,
@@ -408,8 +408,8 @@ impl BytesPlan<'_> {
             };
             let to = (group.start + block * group.positions + first + place) * CHANNELS + lane;
             // SAFETY: doubts are about bytes of the part.
-            let (image, out) = unsafe { (seen.as_ptr().add(group.blocks[half] + from + own), out.at(to)) };
-            waiting.open.push(Open { image, late: group.late[half], weights: weights.as_ptr(), filter, out });
+            let (image, out) = unsafe { (seen.as_ptr().add(first_seen + from + own), out.at(to)) };
+            waiting.open.push(Open { image, late, weights: weights.as_ptr(), filter, out });
             if waiting.open.len() == most {
                 self.settle(task, waiting, lookout)?;
             }
@@ -437,6 +437,12 @@ impl BytesPlan<'_> {
     }
 }
 
+/// What the first half of a block has, or the second one.
+#[inline(always)]
+fn of_half<T>([first, second]: [T; 2], is_second: bool) -> T {
+    if is_second { second } else { first }
+}
+
 /// Filters that are computed together.
 struct Group<'a> {
     loops: Loops,
@@ -447,8 +453,7 @@ struct Group<'a> {
     positions: usize,
     /// Where the blocks are that have the first channels which the halves of theirs see, and whether these are in the middle of
     /// one.
-    blocks: [usize; 2],
-    late: [bool; 2],
+    halves: [(usize, bool); 2],
 }
 
 /// Bytes of a task that are in doubt, fewer than are settled together, and parts of the output that wait for what follows sums.

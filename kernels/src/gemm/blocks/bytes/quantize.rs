@@ -5,6 +5,7 @@
 use super::super::super::quads::Dot;
 use super::super::super::vectors::{Plain, Vector};
 use super::super::dense::HALF;
+use super::of_half;
 use crate::quantize::{Precision, placed};
 
 /// Numbers of filters, stored behind their weights: rows of numbers, `apart` from each other.
@@ -193,7 +194,7 @@ impl<const N: usize> Quantize for Plain<u32, N> {
     }
     #[inline(always)]
     unsafe fn of_halves(from: [*const u8; 2], lane: usize) -> Self {
-        let half = |at: usize| from[(lane + at) / HALF % 2].cast::<u32>();
+        let half = |at: usize| of_half(from, lane + at >= HALF).cast::<u32>();
         Plain(std::array::from_fn(|at| unsafe { half(at).read_unaligned() }))
     }
     #[inline(always)]

@@ -15,6 +15,7 @@
 use super::super::super::vectors::Vector;
 use super::super::CHANNELS;
 use super::filters::{QUADS, SOME, Steps};
+use super::of_half;
 use super::quantize::{Quantize, Row, byte};
 use super::tile::Seen;
 use std::mem::MaybeUninit;
@@ -176,7 +177,7 @@ impl Gathered {
                 let (mut places, mut from) = (lanes.images, offset(of.offsets[0]));
                 if S::HALVES {
                     for (place, late) in places.iter_mut().zip(lanes.late) {
-                        *place = place.add(offset(of.offsets[usize::from(late)]));
+                        *place = place.add(offset(of_half(of.offsets, late)));
                     }
                     from = 0;
                 }
