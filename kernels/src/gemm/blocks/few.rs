@@ -187,7 +187,7 @@ impl FewPlan<'_> {
         while column < end {
             let (sums, places) = loops.of(end - column).ok_or(Stopped::Misfit)?;
             for first in (0..*steps).step_by(BLOCK) {
-                let last = steps.min(&(first + BLOCK)).to_owned();
+                let last = (first + BLOCK).min(*steps);
                 // SAFETY: offsets are those of the band, from whose places on they are in what is seen, and there is room for the
                 // longest tile behind that; weights are those of the steps.
                 unsafe {

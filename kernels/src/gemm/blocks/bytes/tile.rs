@@ -23,9 +23,9 @@ use std::ops::Range;
 /// To be computed for `R` places by vectors that hold `L` filters together, `offsets` and `weights` must be readable for
 /// all steps (`L` weights each), the image for each place at `image + 16 * place + offset`: 4 bytes, or 16 if not all filters
 /// of a block see the same. The image and its offsets are those of filters in the first half of a block, and of those in the
-/// second one, which are read if these may differ ([`Seen::HALVES`]). `numbers` are those of `L` filters. `out` is writable by this thread alone: `16 * R` bytes
-/// from each multiple of `out_block` on that `L` has blocks. `lengths` is null, or there is one for each place, and
-/// there is room for a doubt of each vector there. The last check is at the end of the steps.
+/// second one, which are read if these may differ ([`Seen::HALVES`]). `numbers` are those of `L` filters. `out` is writable by
+/// this thread alone: `16 * R` bytes from each multiple of `out_block` on that `L` has blocks. `lengths` is null, or there is
+/// one for each place, and there is room for a doubt of each vector there. The last check is at the end of the steps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tile<'a> {
     pub(super) image: [*const u8; 2],
