@@ -332,7 +332,7 @@ mod tests {
     fn few_filters_as_products() {
         let one = axis(1, 1, 1, 1, [0; 2]);
         on_threads(3, || {
-            for count in 1..=Few::MOST {
+            for count in (1..=Few::MOST).take(sized(Few::MOST, 1)) {
                 // Rows of fewer and of more places than a tile, with strides, dilations, and padding on either side.
                 check([one, one, axis(sized(700, 40), 7, 1, 1, [3, 3])], 2, 5, count);
                 check([one, axis(9, 3, 1, 1, [1, 1]), axis(sized(45, 9), 3, 1, 1, [1, 1])], 2, 3, count);
