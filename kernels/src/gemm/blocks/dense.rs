@@ -81,6 +81,11 @@ pub(super) fn are_quarters(channels: usize, filters: usize, groups: usize) -> bo
     groups > 1 && [channels, filters] == [groups.saturating_mul(CHANNELS / 4); 2]
 }
 
+/// Whether some groups begin in the middle of a block.
+pub(super) fn begin_late(channels: usize, filters: usize, groups: usize) -> bool {
+    groups > 1 && !are_quarters(channels, filters, groups) && !(channels / groups).is_multiple_of(CHANNELS)
+}
+
 /// The first channels that the halves of a block see which begins with a filter.
 pub(super) fn first_channels(channels: usize, filters: usize, groups: usize, filter: usize) -> [usize; 2] {
     if are_quarters(channels, filters, groups) {
@@ -187,8 +192,8 @@ impl<'a> Dense<'a> {
             Some((grid, picks)) => (grid, Some(picks)),
             None => (grid(self.axes).ok_or(Stopped::Misfit)?, None),
         };
-        let begins_late = !quarters && self.groups > 1 && !channels.is_multiple_of(CHANNELS);
-        let late = begins_late.then(|| grid.kernel().into_iter().fold(HALF, usize::saturating_mul));
+        let begin_late = begin_late(self.channels, self.filters, self.groups);
+        let late = begin_late.then(|| grid.kernel().into_iter().fold(HALF, usize::saturating_mul));
         let tables = if late.is_some() { 2 } else { 1 };
         let picked = picks.as_ref().map_or(0, Picks::len).saturating_mul(2 * tables);
         let tables = picked.saturating_add(steps).saturating_add(late.unwrap_or(0));

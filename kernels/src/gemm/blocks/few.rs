@@ -88,6 +88,7 @@ impl Loops {
 }
 
 impl<'a> Few<'a> {
+    /// Filters that are few, at most.
     pub const MOST: usize = 3;
 
     /// Divides the work on so many images among threads.

@@ -23,7 +23,7 @@ use self::settle::{Common, Open};
 use self::tile::{Loops, Own, Room, Tile, loops};
 use super::super::block::Out;
 use super::band::{Band, Grid, Source};
-use super::dense::{HALF, are_quarters, first_channels, have_blocks, share_blocks, tiles};
+use super::dense::{HALF, are_quarters, begin_late, first_channels, have_blocks, share_blocks, tiles};
 use super::{CHANNELS, READ, len_of};
 use crate::cpu::{LINE, for_each_level};
 use crate::windows::Axis;
@@ -137,8 +137,8 @@ impl<'a> Bytes<'a> {
         let source = Source::Blocks(self.images);
         let grid =
             Grid::of(&Axis::of_slice(*self.axes), self.channels, &source, bands, threads).ok_or(Stopped::Misfit)?;
-        let begins_late = !self.are_quarters() && self.groups > 1 && !self.of_each().is_multiple_of(CHANNELS);
-        let late = begins_late.then(|| taps.saturating_mul(HALF / SOME));
+        let begin_late = begin_late(self.channels, filters, self.groups);
+        let late = begin_late.then(|| taps.saturating_mul(HALF / SOME));
         Ok(BytesPlan { bytes: self, grid, loops, filters, steps, late, images, threads, parts, groups })
     }
 }

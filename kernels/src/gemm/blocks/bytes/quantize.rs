@@ -241,7 +241,7 @@ impl<const N: usize> Quantize for Plain<u32, N> {
 mod x86 {
     use super::super::super::super::vectors::Vector;
     use super::super::super::super::vectors::x86::{F32x8, F32x16, U32x8, U32x16, VnniU32x8};
-    use super::{MOST, Quantize, SIGNS};
+    use super::{HALF, MOST, Quantize, SIGNS, of_half};
     use std::arch::x86_64::*;
 
     /// The 16 bytes at each of 16 places, plus an offset: of every fourth one from the first on, from the second on and so on.
@@ -397,8 +397,8 @@ mod x86 {
                     F32x8(unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), of.0) })
                 }
                 #[inline(always)]
-                unsafe fn of_halves([first, second]: [*const u8; 2], lane: usize) -> Self {
-                    unsafe { Self::splat(&(if lane == 0 { first } else { second }).cast::<u32>().read_unaligned()) }
+                unsafe fn of_halves(from: [*const u8; 2], lane: usize) -> Self {
+                    unsafe { Self::splat(&of_half(from, lane >= HALF).cast::<u32>().read_unaligned()) }
                 }
                 #[inline(always)]
                 unsafe fn of_quarters(from: *const u8) -> Self {
