@@ -112,6 +112,12 @@ pub(crate) trait Windowed: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// The same with so many inputs, where a tail that scales sums reads those behind them.
+    fn scaled(&self, inputs: usize) -> Option<Arc<dyn Windowed>> {
+        let _ = inputs;
+        None
+    }
+
     /// The same windows of what another convolution and its tail give, if it computes these line by line. It has so many
     /// inputs; those from the second on follow the inputs of the other.
     fn of_products(&self, inputs: usize, first: Pointwise, tail: Option<Arc<Tail>>) -> Option<Arc<dyn Windowed>> {
@@ -157,7 +163,7 @@ impl Fused for Laid {
         match &self.how {
             How::Windows(windows, tail) => {
                 windows.is_ready(call, &self.layout)
-                    && tail.as_ref().is_none_or(|tail| self.stand_beside(&tail.beside, &**windows, call))
+                    && tail.as_ref().is_none_or(|tail| self.has_beside(tail, &**windows, call))
             }
             How::Chain(chain) => chain.fits(call),
             How::Bytes(rows) => rows.fits(call),
@@ -198,8 +204,8 @@ impl Operator for Laid {
 }
 
 impl Laid {
-    /// Whether inputs have the shape of the output.
-    fn stand_beside(&self, inputs: &[usize], windows: &dyn Windowed, call: &Call<'_>) -> bool {
+    /// Whether a tail finds what it reads beside the sums: numbers of each channel, and images with the shape of the output.
+    fn has_beside(&self, tail: &Tail, windows: &dyn Windowed, call: &Call<'_>) -> bool {
         let stands = |k: &usize, shape: &[usize]| match (self.layout.input(*k), call.tensor(*k), shape) {
             (None, Ok(input), shape) => input.shape() == shape,
             (Some(_), Ok(input), [images, channels, image @ ..]) => {
@@ -207,8 +213,13 @@ impl Laid {
             }
             _ => false,
         };
-        inputs.is_empty()
-            || windows.shape(call, &self.layout).is_some_and(|shape| inputs.iter().all(|k| stands(k, &shape)))
+        let mut scale = tail.scale.iter().flatten();
+        if tail.beside.is_empty() && scale.clone().next().is_none() {
+            return true;
+        }
+        let Some(shape) = windows.shape(call, &self.layout) else { return false };
+        tail.beside.iter().all(|k| stands(k, &shape))
+            && scale.all(|k| call.tensor(*k).is_ok_and(|numbers| shape.get(1) == Some(&numbers.len())))
     }
 
     /// Whether so many inputs are images of one shape, numbers for each of their channels, and single numbers.

@@ -171,6 +171,8 @@ pub(crate) struct Tail {
     pub(crate) dtype: DType,
     /// The input of the call that is added: an element for each column.
     pub(crate) bias: Option<usize>,
+    /// The inputs of the call with a number for each channel: sums are multiplied by the first, and the second is added then.
+    pub(crate) scale: [Option<usize>; 2],
     /// What is computed of sums, and of elements at their places.
     pub(crate) steps: Option<Chain>,
     /// The inputs of the call that the steps read beside the sums, which have the shape of the output.
@@ -181,7 +183,10 @@ impl Tail {
     /// The same in the kernel of a convolution, if it has it: whether the first tensor beside the sums is added, and what is
     /// computed of these then.
     pub(crate) fn finish(&self) -> Option<(bool, Activation)> {
-        let steps = self.steps.as_ref().filter(|steps| steps.dtype == DType::Float)?;
+        let Some(steps) = &self.steps else { return Some((false, Activation::None)) };
+        if steps.dtype != DType::Float {
+            return None;
+        }
         let activation = |step: &Step| match step.operator.form()? {
             Form::Activation(activation) => Some(activation),
             Form::Sum | Form::Product => None,
@@ -286,16 +291,16 @@ pub(crate) type StepInputs = SmallVec<[StepInput; 3]>;
 /// near the processor.
 #[derive(Debug, Clone)]
 pub(crate) struct Chain {
-    dtype: DType,
+    pub(super) dtype: DType,
     /// The number of inputs.
     inputs: usize,
-    steps: Arc<[Step]>,
+    pub(super) steps: Arc<[Step]>,
 }
 
 #[derive(Debug)]
-struct Step {
-    operator: Arc<dyn Rowwise>,
-    inputs: StepInputs,
+pub(super) struct Step {
+    pub(super) operator: Arc<dyn Rowwise>,
+    pub(super) inputs: StepInputs,
     /// The buffer of the result; that of the last step is the output.
     to: usize,
 }

@@ -14,6 +14,7 @@ mod lane_chain;
 mod node;
 mod rounded;
 mod rowwise;
+mod scale;
 mod sources;
 mod values;
 
@@ -41,6 +42,7 @@ pub(crate) use node::{BodyFacts, Note};
 pub use node::{Compatibility, Node};
 pub(crate) use rounded::Rounded;
 pub(crate) use rowwise::{Align, Held};
+pub(crate) use scale::Scaling;
 pub(crate) use sources::{Feeds, Source, Sources};
 
 pub use values::Values;

@@ -3,6 +3,7 @@
 
 use super::fuse::{Fusion, paid};
 use super::lines::joined;
+use super::scaled::scaled;
 use super::{PassContext, constant, fact};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -24,7 +25,8 @@ pub(super) fn blocks(draft: &mut Draft, context: &PassContext<'_>) -> Result<()>
     }
     let Some(readers) = context.readers(draft) else { return Ok(()) };
     let mut plans = Layouts::new(draft).plans();
-    let joined = joined(&mut plans, draft, &readers);
+    let mut joined = joined(&mut plans, draft, &readers);
+    joined.extend(scaled(&mut plans, draft, &readers));
     let mut fusions: Vec<Fusion> = Vec::new();
     for (at, (plan, node)) in plans.into_iter().zip(&draft.nodes).enumerate() {
         if let Some((how, layout)) = plan {
@@ -574,6 +576,75 @@ mod tests {
             "both bb>p",
         ];
         check(&draft, &[0, 1, 2, 20], &[&[5, 301]], &want);
+    }
+
+    /// Factors and addends of channels after convolutions, as constants and as inputs: with residual sums, functions, neither; in
+    /// front of what reads planes, or reads sums twice.
+    #[test]
+    fn channels_are_scaled() {
+        let draft = || {
+            let mut builder = Builder::new();
+            let images = [Dim::Symbol("N".into()), Dim::Fixed(20), Dim::Fixed(13), Dim::Fixed(11)];
+            builder.shaped("x", Some(DType::Float.into()), Some(images.to_vec()));
+            builder.shaped("each", Some(DType::Float.into()), Some([&images[..2], &[1, 1].map(Dim::Fixed)].concat()));
+            for (name, shape) in [("factors", &[1, 20, 1, 1][..]), ("addends", &[20, 1, 1])] {
+                constant(&mut builder, name, shape);
+            }
+            let axis = builder.id("axis");
+            builder.draft.constant(axis, Fact::constant(tensor(&[1], [0i64])), None);
+            builder.op("ReduceSum", &["each", "axis"], "given");
+            let plain = |builder: &mut Builder, x: &str, filters: [usize; 4], y: &str| {
+                let w = format!("{y}.w");
+                constant(builder, &w, &filters);
+                let group = ("group".to_string(), Attribute::Int(20 / filters[1] as i64));
+                builder.op_with("Conv", vec![ints("pads", &[filters[2] as i64 / 2; 4]), group], &[x, &w], y);
+            };
+            plain(&mut builder, "x", [20, 20, 3, 3], "a");
+            builder.op("Mul", &["factors", "a"], "a.scaled");
+            builder.op("Add", &["a.scaled", "addends"], "a.sum");
+            builder.op("Relu", &["a.sum"], "a.relu");
+            plain(&mut builder, "a.relu", [20, 1, 3, 3], "b");
+            builder.op("Mul", &["b", "factors"], "b.scaled");
+            builder.op("Add", &["given", "b.scaled"], "b.sum");
+            builder.op("Sigmoid", &["b.sum"], "b.sigmoid");
+            builder.op("Mul", &["b.sum", "b.sigmoid"], "b.silu");
+            plain(&mut builder, "b.silu", [20, 4, 1, 1], "c");
+            builder.op("Add", &["c", "addends"], "c.sum");
+            plain(&mut builder, "c.sum", [20, 20, 1, 1], "d");
+            builder.op("Mul", &["d", "given"], "d.scaled");
+            plain(&mut builder, "d.scaled", [20, 20, 3, 3], "e");
+            builder.op("Mul", &["e", "factors"], "e.scaled");
+            builder.op("Add", &["a.relu", "e.scaled"], "e.sum");
+            convolve(&mut builder, "e.sum", [20, 20, 1, 1], 1, 1, "f");
+            builder.op("Mul", &["f", "factors"], "f.scaled");
+            builder.op("Add", &["f.scaled", "addends"], "f.added");
+            builder.op("Add", &["f.added", "c.sum"], "f.sum");
+            builder.op("Relu", &["f.sum"], "f.relu");
+            builder.op("Neg", &["f.relu"], "negated");
+            // What isn't scaled as a whole, or by numbers of each image.
+            plain(&mut builder, "e.sum", [20, 20, 1, 1], "twice");
+            builder.op("Mul", &["twice", "factors"], "twice.scaled");
+            builder.op("Add", &["twice.scaled", "twice"], "twice.sum");
+            plain(&mut builder, "e.sum", [20, 20, 1, 1], "own");
+            builder.op("Mul", &["own", "each"], "own.scaled");
+            builder.op("Add", &["own.scaled", "addends"], "own.sum");
+            ["twice.sum", "own.sum"].iter().for_each(|name| builder.output_named(name));
+            builder.output("negated")
+        };
+        let want = [
+            "a.relu pppp>b",
+            "b.sum bppp>b",
+            "b.silu b>b",
+            "c.sum bpp>b",
+            "d.scaled bpp>b",
+            "e.sum bppb>b",
+            "negated bppppb>p",
+            "twice bp>b",
+            "twice.sum bp>p",
+            "own bp>b",
+            "own.sum bpp>p",
+        ];
+        check(&draft, &[0, 1, 2], &[&[20, 13, 11], &[20, 1, 1]], &want);
     }
 
     /// Images of other sizes: of channels that fill blocks even if they are in planes before.

@@ -60,13 +60,13 @@ impl Joined {
 }
 
 /// Windows that a node shows.
-struct Seen<'a> {
-    operator: &'a dyn Windowed,
-    tail: Option<&'a Arc<Tail>>,
-    layout: &'a Layout,
+pub(super) struct Seen<'a> {
+    pub(super) operator: &'a dyn Windowed,
+    pub(super) tail: Option<&'a Arc<Tail>>,
+    pub(super) layout: &'a Layout,
 }
 
-fn windows(at: usize, plans: &Plans) -> Option<Seen<'_>> {
+pub(super) fn windows(at: usize, plans: &Plans) -> Option<Seen<'_>> {
     match plans.get(at)? {
         Some((How::Windows(operator, tail), layout)) => {
             Some(Seen { operator: &**operator, tail: tail.as_ref(), layout })

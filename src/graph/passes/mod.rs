@@ -21,6 +21,7 @@ mod lines;
 mod pattern;
 mod product;
 mod quantized;
+mod scaled;
 mod tables;
 mod weights;
 

@@ -109,7 +109,7 @@ impl Growing {
             true => None,
             false => Some(Chain::new(dtype, 1 + beside.len(), steps)?),
         };
-        let tail = Arc::new(Tail { dtype, bias, steps, beside });
+        let tail = Arc::new(Tail { dtype, bias, scale: [None; 2], steps, beside });
         Some(Fusion { nodes, inputs, operator: Box::new(ProductThen { product, tail }) })
     }
 }

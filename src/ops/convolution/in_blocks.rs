@@ -3,8 +3,8 @@
 use super::of_products::OfProducts;
 use crate::ops::prelude::*;
 use kernels::gemm::blocks::{
-    CHANNELS, Dense, Each, Finish, Images, Own, ROOM, Source, from_blocks, have_blocks, len_of, pack, share_blocks,
-    to_blocks,
+    CHANNELS, Dense, Each, Finish, Images, Own, ROOM, Scale, Source, from_blocks, have_blocks, len_of, pack,
+    share_blocks, to_blocks,
 };
 use kernels::gemm::{Alone, BLOCK};
 use kernels::volume;
@@ -36,6 +36,8 @@ pub(super) struct ConvInBlocks {
     own: bool,
     /// It sees single places, and the output has the size of the image.
     pointwise: bool,
+    /// The third input, if there is one, is a bias. Else a tail reads it.
+    has_bias: bool,
     weights: Weights,
     /// Whether no filter has an infinite element or NaN: known once they are packed.
     finite: AtomicBool,
@@ -71,7 +73,8 @@ impl ConvInBlocks {
         let pointwise = !own && groups == 1 && axes(2).is_some_and(|(axes, _)| axes.iter().all(one));
         let is_direct = own && axes(taps).is_some_and(|([_, axes @ ..], _)| Alone::<f32>::is_direct(&axes));
         let (filters, weights, finite) = (filters.clone(), Weights::known(true), AtomicBool::new(false));
-        let operator = ConvInBlocks { filters, channels, count, groups, own, pointwise, weights, finite };
+        let operator =
+            ConvInBlocks { filters, channels, count, groups, own, pointwise, has_bias: true, weights, finite };
         let few = if taps > 1 { CHANNELS / 2 } else { CHANNELS };
         Some(InBlocks::Windows {
             operator: Arc::new(operator),
@@ -142,6 +145,7 @@ impl ConvInBlocks {
             weights,
             finite,
             bias: None,
+            scale: Scale::default(),
             finish: Finish::default(),
             tail: None,
         }
@@ -181,7 +185,7 @@ impl Windowed for ConvInBlocks {
             })
         };
         let fits = |finite: bool| room(finite).is_ok_and(|room| room <= ROOM);
-        bias_fits(call, 2, self.count)
+        (!self.has_bias || bias_fits(call, 2, self.count))
             && fits(true)
             && matches!(self.packed(call), Ok(Some(_)))
             // Whether filters are finite, as they mostly are, is known once they are packed.
@@ -191,7 +195,8 @@ impl Windowed for ConvInBlocks {
     fn run(&self, call: &Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values> {
         let Geometry { images, axes, counts } = Geometry::of(&self.filters, call, layout)?;
         let (resources, positions) = (call.resources(), volume(1, &counts));
-        let bias = call.optional_tensor(2)?.map(Tensor::as_slice::<f32>).transpose()?;
+        let bias = if self.has_bias { call.optional_tensor(2)? } else { None };
+        let bias = bias.map(Tensor::as_slice::<f32>).transpose()?;
         let no_room = || Error::bug("a convolution in blocks has no filters");
         let weights = self.packed(call)?.ok_or_else(no_room)?;
         let steps = volume(1, call.tensor(1)?.shape().get(1..).unwrap_or(&[]));
@@ -206,6 +211,9 @@ impl Windowed for ConvInBlocks {
                 None => call.tensor(*k)?.as_slice(),
             })
             .collect::<Result<_>>()?;
+        let of_channels = |k: Option<usize>| k.map(|k| call.tensor(k)?.as_slice::<f32>()).transpose();
+        let [factors, addends] = tail.map_or([None; 2], |tail| tail.scale).map(of_channels);
+        let scale = Scale { factors: factors?, addends: addends? };
         let finish = tail.and_then(Tail::finish);
         let tail = tail.filter(|_| finish.is_none());
         let (adds, activation) = finish.unwrap_or_default();
@@ -221,7 +229,7 @@ impl Windowed for ConvInBlocks {
                 let x = image_in_blocks(call, layout)?;
                 let each = self.each(x.tensor()?.as_slice()?, &axes).plan(images, resources)?;
                 let mut scratch = call.scratch::<f32>(each.scratch())?;
-                return Ok(Own { each: &each, weights, bias, finish, tail }.run(
+                return Ok(Own { each: &each, weights, bias, scale, finish, tail }.run(
                     out,
                     scratch.elements_mut(),
                     resources,
@@ -235,7 +243,7 @@ impl Windowed for ConvInBlocks {
                     Source::Blocks(x.tensor()?.as_slice()?)
                 }
             };
-            let dense = Dense { weights, bias, finish, tail, ..self.dense(seen, &axes) };
+            let dense = Dense { weights, bias, scale, finish, tail, ..self.dense(seen, &axes) };
             let plan = dense.plan(images, resources)?;
             let mut scratch = call.scratch::<f32>(plan.scratch())?;
             Ok(plan.run(out, scratch.elements_mut(), resources)?)
@@ -262,6 +270,11 @@ impl Windowed for ConvInBlocks {
     fn pointwise(&self, inputs: usize) -> Option<Pointwise> {
         let ConvInBlocks { channels, count: filters, .. } = *self;
         self.pointwise.then_some(Pointwise { channels, filters, inputs })
+    }
+
+    fn scaled(&self, inputs: usize) -> Option<Arc<dyn Windowed>> {
+        let (filters, weights, finite) = (self.filters.clone(), Weights::known(true), AtomicBool::new(false));
+        Some(Arc::new(ConvInBlocks { filters, has_bias: inputs > 2, weights, finite, ..*self }))
     }
 
     fn of_products(&self, inputs: usize, first: Pointwise, tail: Option<Arc<Tail>>) -> Option<Arc<dyn Windowed>> {

@@ -3,7 +3,7 @@
 
 use super::in_blocks::bias_fits;
 use crate::ops::prelude::*;
-use kernels::gemm::blocks::{Each, Finish, Images, Own, Products, ROOM, len_of, pack_each, to_blocks};
+use kernels::gemm::blocks::{Each, Finish, Images, Own, Products, ROOM, Scale, len_of, pack_each, to_blocks};
 use kernels::volume;
 use kernels::windows::Axis;
 
@@ -97,7 +97,11 @@ impl Windowed for OfProducts {
         let (tail, finish) = (after.map(|_| &last as _), Finish { beside: None, activation });
         let mut scratch = call.scratch::<f32>(each.scratch())?;
         let mut y = output_in_blocks(call, images, filters, &counts[1..])?;
-        Own { each: &each, weights, bias, finish, tail }.run(y.elements_mut()?, scratch.elements_mut(), resources)?;
+        Own { each: &each, weights, bias, scale: Scale::default(), finish, tail }.run(
+            y.elements_mut()?,
+            scratch.elements_mut(),
+            resources,
+        )?;
         Ok(laid_out(y.finish().into(), filters, layout, call.context())?.into())
     }
 }

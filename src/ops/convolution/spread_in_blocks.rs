@@ -4,7 +4,7 @@ use super::conv_transpose::ConvTranspose;
 use super::in_blocks::bias_fits;
 use crate::ops::prelude::*;
 use kernels::fold::{fold, work};
-use kernels::gemm::blocks::{CHANNELS, Dense, Finish, ROOM, Source, from_blocks, len_of, pack};
+use kernels::gemm::blocks::{CHANNELS, Dense, Finish, ROOM, Scale, Source, from_blocks, len_of, pack};
 use kernels::volume;
 use kernels::windows::Axis;
 
@@ -92,6 +92,7 @@ impl SpreadInBlocks {
             weights,
             finite: false,
             bias: None,
+            scale: Scale::default(),
             finish: Finish::default(),
             tail: None,
         }

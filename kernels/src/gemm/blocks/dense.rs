@@ -5,17 +5,15 @@
 use super::super::BLOCK;
 use super::super::block::Out;
 use super::band::{Band, Grid, PLACES, Source};
-use super::finish::{Activation, Finish};
+use super::finish::{Activation, Finish, Scale, scale};
+use super::groups::{HALF, are_quarters, begin_late, first_channels, has_pairs, have_blocks, share_blocks};
 use super::picks::{Picks, whole_sums};
-use super::tile::{Halves, Loops, Next, One, Quarters, Step, Tile, loops};
+use super::tile::{Halves, Loops, Next, One, Quarters, Step, Tile, loops, pointers};
 use super::{CHANNELS, READ, Tail, has_minus_zero, len_of};
 use crate::windows::Axis;
 use crate::{Lookout, Resources, Stopped, parallel};
 use bytemuck::cast_slice_mut;
 use std::ops::Range;
-
-/// Channels of half a block.
-pub(super) const HALF: usize = CHANNELS / 2;
 
 /// Multiplications that are worth a thread that is ready, and waking one.
 const WORTH: (usize, usize) = (1 << 17, 1 << 19);
@@ -42,6 +40,7 @@ pub struct Dense<'a> {
     pub finite: bool,
     /// A number for each filter, which is added last.
     pub bias: Option<&'a [f32]>,
+    pub scale: Scale<'a>,
     pub finish: Finish<'a>,
     pub tail: Option<&'a Tail<'a>>,
 }
@@ -57,48 +56,6 @@ pub fn pack(
 ) -> Result<(), Stopped> {
     let two = has_pairs(filters, groups);
     pack_by(|left| loops::<One<1>>(two && left > CHANNELS).filters, bytes, filters, out, resources)
-}
-
-/// Whether groups share blocks of channels or of filters, in parts that loops can tell apart: each has halves of blocks, or a
-/// quarter of one.
-pub fn share_blocks(channels: usize, filters: usize, groups: usize) -> bool {
-    !have_blocks(channels, filters, groups)
-        && (are_whole(HALF, channels, filters, groups) || are_quarters(channels, filters, groups))
-}
-
-/// Whether each of some groups has whole blocks of channels and of filters, as a single one counts.
-pub fn have_blocks(channels: usize, filters: usize, groups: usize) -> bool {
-    groups <= 1 || are_whole(CHANNELS, channels, filters, groups)
-}
-
-/// Whether each group has a multiple of so many channels, and of filters.
-fn are_whole(part: usize, channels: usize, filters: usize, groups: usize) -> bool {
-    [channels, filters].iter().all(|all| all.is_multiple_of(groups.saturating_mul(part)))
-}
-
-/// Whether each group has a quarter of a block of channels, and of filters.
-pub(super) fn are_quarters(channels: usize, filters: usize, groups: usize) -> bool {
-    groups > 1 && [channels, filters] == [groups.saturating_mul(CHANNELS / 4); 2]
-}
-
-/// Whether some groups begin in the middle of a block.
-pub(super) fn begin_late(channels: usize, filters: usize, groups: usize) -> bool {
-    groups > 1 && !are_quarters(channels, filters, groups) && !(channels / groups).is_multiple_of(CHANNELS)
-}
-
-/// The first channels that the halves of a block see which begins with a filter.
-pub(super) fn first_channels(channels: usize, filters: usize, groups: usize, filter: usize) -> [usize; 2] {
-    if are_quarters(channels, filters, groups) {
-        return [filter; 2];
-    }
-    let [of_each, of_group] = [channels, filters].map(|all| all / groups.max(1));
-    let half = if filter + HALF < filters { HALF } else { 0 };
-    [filter, filter + half].map(|filter| filter / of_group.max(1) * of_each)
-}
-
-/// Whether pairs of blocks of filters see the same channels.
-pub(super) fn has_pairs(filters: usize, groups: usize) -> bool {
-    groups <= 1 || (filters / groups).is_multiple_of(2 * CHANNELS)
 }
 
 /// As [`pack`], each block of filters alone.
@@ -197,7 +154,8 @@ impl<'a> Dense<'a> {
         let tables = if late.is_some() { 2 } else { 1 };
         let picked = picks.as_ref().map_or(0, Picks::len).saturating_mul(2 * tables);
         let tables = picked.saturating_add(steps).saturating_add(late.unwrap_or(0));
-        let rooms = tables.saturating_add(len_of(self.filters, 2));
+        let numbers = if self.scale.all().is_some() { 3 } else { 1 };
+        let rooms = tables.saturating_add(len_of(self.filters, 2).saturating_mul(numbers));
         Ok(DensePlan { dense: self, grid, loops, steps, late, images, threads, parts, groups, picks, rooms })
     }
 }
@@ -220,6 +178,7 @@ impl DensePlan<'_> {
                 || (share_blocks(dense.channels, dense.filters, dense.groups)
                     && matches!(dense.images, Source::Blocks(_))))
             && dense.bias.is_none_or(|bias| bias.len() == dense.filters)
+            && dense.scale.fits(dense.filters)
             && dense.finish.fits(out.len())
             && scratch.len() >= self.scratch();
         if !fits {
@@ -233,7 +192,7 @@ impl DensePlan<'_> {
         let (offsets, rest) = tables.split_at_mut(steps + late);
         let len = self.picks.as_ref().map_or(0, Picks::len);
         let (picked, rest) = rest.split_at_mut(2 * len);
-        let (picked_late, biases) = rest.split_at_mut(if self.late.is_some() { 2 * len } else { 0 });
+        let (picked_late, numbers) = rest.split_at_mut(if self.late.is_some() { 2 * len } else { 0 });
         let offsets: &mut [u32] = cast_slice_mut(offsets);
         let mut lookout = resources.lookout();
         grid.offsets(1, offsets, &mut lookout)?;
@@ -244,9 +203,17 @@ impl DensePlan<'_> {
                 picks.fill(grid, offsets, picked, &mut lookout)?;
             }
         }
-        biases.fill(0.0);
-        biases.iter_mut().zip(dense.bias.unwrap_or(&[])).for_each(|(to, from)| *to = *from);
-        let ([first, second], biases) = (picked, &*biases);
+        // For as many filters as are computed together.
+        let mut numbers = numbers.chunks_exact_mut(len_of(dense.filters, 2));
+        let mut of_filters = |own: Option<&[f32]>, other: f32| -> &[f32] {
+            let to = numbers.next().unwrap_or_default();
+            to.fill(other);
+            to.iter_mut().zip(own.unwrap_or(&[])).for_each(|(to, from)| *to = *from);
+            to
+        };
+        let biases = of_filters(dense.bias, 0.0);
+        let scaled = dense.scale.all().map(|all| all.map(|(own, other)| of_filters(own, other)));
+        let [first, second] = picked;
         let tables = [(offsets[0], &*first), (offsets[1], &*second)];
         let (bands, to) = (grid.bands(), Out::of(out));
         parallel::tasks(self.parts * images * bands, grid.rooms(rooms, self.threads), resources.stop, |room, at| {
@@ -255,7 +222,7 @@ impl DensePlan<'_> {
             let groups = part * self.groups / self.parts..(part + 1) * self.groups / self.parts;
             let mut lookout = resources.lookout();
             let seen = band.fill(&dense.images, image, 0.0, room, &mut lookout)?;
-            self.task(&Task { image, band, seen, tables, biases }, groups, to, &mut lookout)
+            self.task(&Task { image, band, seen, tables, biases, scaled }, groups, to, &mut lookout)
         })
     }
 
@@ -294,6 +261,13 @@ impl DensePlan<'_> {
                     .get(first * self.steps..(first + loops.filters) * self.steps)
                     .ok_or(Stopped::Misfit)?,
                 bias: task.biases.get(first..first + loops.filters).ok_or(Stopped::Misfit)?,
+                scaled: match task.scaled {
+                    Some(all) => {
+                        let [factors, addends] = all.map(|numbers| numbers.get(first..first + loops.filters));
+                        Some([factors.ok_or(Stopped::Misfit)?, addends.ok_or(Stopped::Misfit)?])
+                    }
+                    None => None,
+                },
                 start,
                 positions,
             };
@@ -350,6 +324,7 @@ impl DensePlan<'_> {
             next,
             first: steps.start == 0,
             bias: if is_last && bias.is_some() { group.bias.as_ptr() } else { std::ptr::null() },
+            scaled: pointers(group.scaled.filter(|_| is_last)),
             beside: std::ptr::null(),
             activation: if is_last { finish.activation } else { Activation::None },
             out: std::ptr::null_mut(),
@@ -364,7 +339,7 @@ impl DensePlan<'_> {
             let Some(sums) = loops.sums.get(places.len() - 1) else { continue };
             let place = place + (places.start - first) * CHANNELS;
             // SAFETY: offsets are those of the band, from whose places on they are in what is seen; weights and biases are
-            // those of the group, and the places of the output are this task's. What is beside it has as many.
+            // those of the group, as what scales sums, and the places of the output are this task's. What is beside it has as many.
             unsafe {
                 let mut tile = Tile {
                     image: of_row.image.map(|image| image.add(line + band.column(places.start))),
@@ -377,7 +352,7 @@ impl DensePlan<'_> {
                     (Some(some), _) => {
                         tile.offsets = group.tables.map(|(_, picked)| picked.as_ptr().add(some.start).cast());
                         (tile.weights, tile.steps) = (group.weights.as_ptr(), some.len());
-                        tile.activation = Activation::None;
+                        (tile.scaled, tile.activation) = (pointers(None), Activation::None);
                     }
                     (None, Some(beside)) => tile.beside = beside.as_ptr().add(place),
                     (None, None) => {}
@@ -430,6 +405,9 @@ impl DensePlan<'_> {
                     }
                 }
             }
+            if let Some(scaled) = group.scaled {
+                scale(sums, scaled.map(|numbers| numbers.get(block * CHANNELS..).unwrap_or_default()));
+            }
             finish.apply(first * CHANNELS, sums)?;
         }
         Ok(())
@@ -446,6 +424,7 @@ struct Group<'a> {
     tables: [Table<'a>; 2],
     weights: &'a [f32],
     bias: &'a [f32],
+    scaled: Option<[&'a [f32]; 2]>,
     /// The number of the first place of their first block, and the places of a block.
     start: usize,
     positions: usize,
@@ -462,6 +441,7 @@ struct Task<'a> {
     /// For groups that begin with a block, and in the middle of one.
     tables: [Table<'a>; 2],
     biases: &'a [f32],
+    scaled: Option<[&'a [f32]; 2]>,
 }
 
 /// Divides neighbours into tiles of nearly the same size, at most `most`.

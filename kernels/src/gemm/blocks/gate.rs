@@ -29,7 +29,7 @@ pub fn gate(
     let (unit, plane) = (size_of::<[f32; CHANNELS]>(), len_of(1, positions));
     parallel::pieces(cast_slice_mut(out), unit, plane * size_of::<f32>(), 1, resources, |block, start, out| {
         let (image, own) = (if of_each { block / blocks.max(1) } else { 0 }, block % blocks.max(1));
-        let numbers = of_block(numbers.get(image * channels..(image + 1) * channels), own);
+        let numbers = of_block(numbers.get(image * channels..(image + 1) * channels), 0.0, own);
         let (first, out): (usize, &mut [f32]) = (block * plane + start / size_of::<f32>(), cast_slice_mut(out));
         match images {
             Some(images) => {

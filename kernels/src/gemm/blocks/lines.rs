@@ -6,7 +6,7 @@ use super::super::BLOCK;
 use super::dense::tiles;
 use super::finish::Activation;
 use super::line::{Line, span};
-use super::tile::{Loops, Next, One, Tile, loops};
+use super::tile::{Loops, Next, One, Tile, loops, pointers};
 use super::{CHANNELS, len_of, of_block};
 use crate::windows::Axis;
 use crate::{Lookout, Stopped};
@@ -180,7 +180,7 @@ impl Products<'_> {
         if seen.len() < (count.max(1) - 1) * CHANNELS + last {
             return Err(Stopped::Misfit);
         }
-        let bias = of_block(self.bias, block);
+        let bias = of_block(self.bias, 0.0, block);
         let Loops { sums, .. } = loops::<One<CHANNELS>>(false);
         for start in (0..steps.max(1)).step_by(BLOCK) {
             let some = steps.min(start + BLOCK) - start;
@@ -198,6 +198,7 @@ impl Products<'_> {
                         next: Next::none(weights.as_ptr()),
                         first: start == 0,
                         bias: if is_last && self.bias.is_some() { bias.as_ptr() } else { std::ptr::null() },
+                        scaled: pointers(None),
                         beside: std::ptr::null(),
                         activation: if is_last { self.activation } else { Activation::None },
                         out: out.as_mut_ptr().add(tile.start * CHANNELS),

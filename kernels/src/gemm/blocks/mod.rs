@@ -16,6 +16,7 @@ mod few;
 mod finish;
 mod gate;
 mod greatest;
+mod groups;
 mod layout;
 mod line;
 mod lines;
@@ -28,12 +29,13 @@ mod tile;
 
 pub use band::{COLUMNS, Source};
 pub use bytes::{ByteTail, Bytes, BytesPlan, FilterBytes, Kind, Requantize, Scales, Scaling};
-pub use dense::{Dense, DensePlan, have_blocks, pack, pack_each, share_blocks};
+pub use dense::{Dense, DensePlan, pack, pack_each};
 pub use each::{Each, Planned};
 pub use few::{Few, FewPlan};
-pub use finish::{Activation, Finish};
+pub use finish::{Activation, Finish, Scale};
 pub use gate::gate;
 pub use greatest::greatest;
+pub use groups::{have_blocks, share_blocks};
 pub use layout::{from_blocks, rows_from_blocks, rows_to_blocks, to_blocks};
 pub use lines::{Images, LineTail, Products};
 pub use mean::mean;
@@ -90,10 +92,10 @@ fn has_minus_zero_body(sums: &[f32]) -> bool {
     any
 }
 
-/// The numbers of a block of filters, with zeros behind the last one.
-fn of_block(numbers: Option<&[f32]>, block: usize) -> [f32; CHANNELS] {
+/// The numbers of a block of filters, with others where there are none.
+fn of_block(numbers: Option<&[f32]>, other: f32, block: usize) -> [f32; CHANNELS] {
     let own = numbers.and_then(|numbers| numbers.get(block * CHANNELS..)).unwrap_or(&[]);
-    let mut all = [0.0; CHANNELS];
+    let mut all = [other; CHANNELS];
     all.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
     all
 }

@@ -4,8 +4,8 @@
 
 use super::dense::tiles;
 use super::each::Planned;
-use super::finish::Finish;
-use super::tile::{self, Loops, Next, Tile, loops};
+use super::finish::{Finish, Scale};
+use super::tile::{self, Loops, Next, Tile, loops, pointers};
 use super::{CHANNELS, Tail, len_of, of_block};
 use crate::{Resources, Stopped};
 
@@ -17,6 +17,7 @@ pub struct Own<'a> {
     pub weights: &'a [f32],
     /// A number for each filter, which is added last.
     pub bias: Option<&'a [f32]>,
+    pub scale: Scale<'a>,
     pub finish: Finish<'a>,
     pub tail: Option<&'a Tail<'a>>,
 }
@@ -27,6 +28,7 @@ impl Own<'_> {
         let (taps, channels) = (self.each.taps(), self.each.each.channels);
         if self.weights.len() != len_of(channels, taps)
             || self.bias.is_some_and(|bias| bias.len() != channels)
+            || !self.scale.fits(channels)
             || !self.finish.fits(out.len())
         {
             return Err(Stopped::Misfit);
@@ -35,7 +37,7 @@ impl Own<'_> {
         self.each.run(0.0, out, scratch, resources, &|seen, out| {
             let first = seen.block * CHANNELS;
             let weights = self.weights.get(first * taps..(first + CHANNELS) * taps).ok_or(Stopped::Misfit)?;
-            let bias = of_block(self.bias, seen.block);
+            let (bias, scaled) = (of_block(self.bias, 0.0, seen.block), self.scale.of_block(seen.block));
             for tile in tiles(0..seen.count, sums.len()) {
                 let Some(sums) = sums.get(tile.len() - 1) else { continue };
                 let len = (seen.count * CHANNELS).max(1);
@@ -52,6 +54,7 @@ impl Own<'_> {
                             next: Next::none(weights.as_ptr()),
                             first: true,
                             bias: if self.bias.is_some() { bias.as_ptr() } else { std::ptr::null() },
+                            scaled: pointers(scaled.as_ref().map(|[factors, addends]| [&factors[..], addends])),
                             beside: finish.beside.map_or(std::ptr::null(), |beside| beside.as_ptr().add(place)),
                             activation: finish.activation,
                             out: out.as_mut_ptr().add(tile.start * CHANNELS),

@@ -4,8 +4,8 @@ use super::super::tests::samples;
 use super::super::{Alone, Batch, Broadcast, Left, Product, Right, Scaled, Strides, View, Windows};
 use super::band::Grid;
 use super::{
-    Activation, CHANNELS, Dense, Each, Finish, Images, Own, Products, Source, from_blocks, gate, greatest, len_of,
-    mean, pack, pack_each, share_blocks, to_blocks,
+    Activation, CHANNELS, Dense, Each, Finish, Images, Own, Products, Scale, Source, from_blocks, gate, greatest,
+    len_of, mean, pack, pack_each, share_blocks, to_blocks,
 };
 use crate::functions;
 use crate::lanes::{Mean, Ordered};
@@ -67,17 +67,27 @@ fn finishes(beside: &[f32]) -> impl Iterator<Item = Finish<'_>> {
     activations.into_iter().flat_map(of)
 }
 
-/// Sums that were finished as they were computed, beside what their definitions say of sums as they are: each case tries every
-/// third of what finishes them, from one on that differs among cases.
-fn check_finishes(len: usize, run: &dyn Fn(Finish<'_>) -> Vec<f32>, case: &Case) {
+/// Sums of so many filters that were finished as they were computed, beside what their definitions say of sums as they are:
+/// each case tries every third of what finishes them, from one on that differs among cases, with factors and addends or
+/// without.
+fn check_finishes(len: usize, filters: usize, run: &dyn Fn(Scale<'_>, Finish<'_>) -> Vec<f32>, case: &Case) {
     let mut beside = samples::<f32>(len, 7);
     beside.iter_mut().step_by(11).for_each(|number| *number = -0.0);
     beside.iter_mut().step_by(13).for_each(|number| *number = f32::NAN);
     beside.iter_mut().step_by(17).for_each(|number| *number = f32::INFINITY);
-    let plain = run(Finish::default());
-    for finish in finishes(&beside).skip((case.channels + case.filters) % 3).step_by(3) {
-        let want = plain.iter().zip(&beside).map(|(sum, beside)| {
-            let x = if finish.beside.is_some() { sum + beside } else { *sum };
+    let [factors, addends] = [8, 9].map(|seed| samples::<f32>(filters, seed));
+    let plain = run(Scale::default(), Finish::default());
+    for (at, finish) in finishes(&beside).enumerate().skip((case.channels + case.filters) % 3).step_by(3) {
+        let scale = Scale {
+            factors: Some(&factors[..]).filter(|_| at % 4 < 2),
+            addends: Some(&addends[..]).filter(|_| at % 4 > 0),
+        };
+        let want = plain.iter().zip(&beside).enumerate().map(|(at, (sum, beside))| {
+            let block = at / (CHANNELS * case.positions()) % filters.div_ceil(CHANNELS);
+            let of = |numbers: Option<&[f32]>| numbers?.get(block * CHANNELS + at % CHANNELS).copied();
+            let scaled = of(scale.factors).map_or(*sum, |factor| sum * factor);
+            let scaled = of(scale.addends).map_or(scaled, |addend| scaled + addend);
+            let x = if finish.beside.is_some() { scaled + beside } else { scaled };
             match finish.activation {
                 Activation::None => x,
                 Activation::Relu => {
@@ -92,7 +102,7 @@ fn check_finishes(len: usize, run: &dyn Fn(Finish<'_>) -> Vec<f32>, case: &Case)
                 Activation::Gated => functions::gated(x),
             }
         });
-        for (at, (out, want)) in run(finish).into_iter().zip(want).enumerate() {
+        for (at, (out, want)) in run(scale, finish).into_iter().zip(want).enumerate() {
             let same = out.to_bits() == want.to_bits() || (out.is_nan() && want.is_nan());
             assert!(same, "{:?} of {} at {at}: {out} {want}, {:?}", finish.activation, plain[at], case.axes);
         }
@@ -168,6 +178,7 @@ impl Case {
                         weights: &packed,
                         finite,
                         bias: Some(bias),
+                        scale: Scale::default(),
                         finish: Finish::default(),
                         tail,
                     };
@@ -175,14 +186,14 @@ impl Case {
                     let mut out = vec![f32::NAN; images * len_of(*filters, n)];
                     plan.run(&mut out, &mut vec![f32::NAN; plan.scratch()], resources).unwrap();
                     assert_eq!(bits(&planes(&out, *filters, n)), bits(&want), "{channels} to {filters}, {axes:?}");
-                    let run = |finish: Finish<'_>| {
-                        let plan = Dense { finish, tail: None, ..dense }.plan(*images, resources).unwrap();
+                    let run = |scale: Scale<'_>, finish: Finish<'_>| {
+                        let plan = Dense { scale, finish, tail: None, ..dense }.plan(*images, resources).unwrap();
                         let mut out = vec![f32::NAN; out.len()];
                         plan.run(&mut out, &mut vec![f32::NAN; plan.scratch()], resources).unwrap();
                         out
                     };
                     if tail.is_some() && threads > 1 && matches!(source, Source::Blocks(_)) {
-                        check_finishes(out.len(), &run, self);
+                        check_finishes(out.len(), *filters, &run, self);
                     }
                 }
             }
@@ -218,20 +229,21 @@ impl Case {
                     each: &each,
                     weights: &weights,
                     bias: Some(&bias),
+                    scale: Scale::default(),
                     finish: Finish::default(),
                     tail: Some(&tail),
                 };
                 let mut out = vec![f32::NAN; images * len_of(*channels, n)];
                 own.run(&mut out, &mut vec![f32::NAN; each.scratch()], resources).unwrap();
                 assert_eq!(bits(&planes(&out, *channels, n)), bits(&want), "{channels}, {axes:?}");
-                let run = |finish: Finish<'_>| {
+                let run = |scale: Scale<'_>, finish: Finish<'_>| {
                     let mut out = vec![f32::NAN; out.len()];
-                    let own = Own { finish, tail: None, ..own };
+                    let own = Own { scale, finish, tail: None, ..own };
                     own.run(&mut out, &mut vec![f32::NAN; each.scratch()], resources).unwrap();
                     out
                 };
                 if threads > 1 {
-                    check_finishes(out.len(), &run, self);
+                    check_finishes(out.len(), *channels, &run, self);
                 }
             }
         });
@@ -260,6 +272,7 @@ impl Case {
             weights: &packed,
             finite: true,
             bias,
+            scale: Scale::default(),
             finish: Finish::default(),
             tail,
         };
@@ -279,7 +292,8 @@ impl Case {
         let run = |from: Images<'_>, threads| {
             let resources = Resources { threads, stop: None };
             let each = Each { axes, images: from, channels: *filters }.plan(*images, resources).unwrap();
-            let own = Own { each: &each, weights: &weights, bias, finish: Finish::default(), tail };
+            let own =
+                Own { each: &each, weights: &weights, bias, scale: Scale::default(), finish: Finish::default(), tail };
             let mut out = vec![f32::NAN; images * len_of(*filters, n)];
             own.run(&mut out, &mut vec![f32::NAN; each.scratch()], resources).unwrap();
             bits(&planes(&out, *filters, n))
@@ -551,6 +565,7 @@ fn groups_of_blocks_and_parts() {
                     weights,
                     finite: true,
                     bias,
+                    scale: Scale::default(),
                     finish: Finish::default(),
                     tail,
                 };

@@ -15,7 +15,8 @@ use crate::cpu::fetch;
 /// `weights` for the number of each (`L` weights each), which is behind its offset or is that of the step ([`Seen::PICKS`]);
 /// the image must be for each place at `image + place * distance + offset`, and `out` writable by
 /// this thread alone: `16 * R` numbers from each multiple of `out_block` on that `L` has blocks. `bias` is null, or has
-/// `L` numbers; `beside` is null, or has a number for each of `out`. Unless it is the first part, `out` is initialised.
+/// `L` numbers; so have both of `scaled`, or both are null; `beside` is null, or has a number for each of `out`. Unless it is
+/// the first part, `out` is initialised.
 /// The image and its offsets are those of filters in the first half of a block, and of those in the second one, which are read
 /// if these may differ ([`Seen::HALVES`]).
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +29,8 @@ pub(super) struct Tile {
     /// Whether nothing is in the output yet.
     pub(super) first: bool,
     pub(super) bias: *const f32,
+    /// A factor and what is added to the product.
+    pub(super) scaled: [*const f32; 2],
     /// What is added then, and what is computed of these sums.
     pub(super) beside: *const f32,
     pub(super) activation: Activation,
@@ -65,6 +68,11 @@ impl Next {
     pub(super) fn from(self, weight: usize) -> Next {
         Next { first: self.first.wrapping_add(weight), ..self }
     }
+}
+
+/// Where factors and addends of a [`Tile`] are, or null.
+pub(super) fn pointers(scaled: Option<[&[f32]; 2]>) -> [*const f32; 2] {
+    scaled.map_or([std::ptr::null(); 2], |scaled| scaled.map(<[f32]>::as_ptr))
 }
 
 /// Computes a tile.
@@ -287,6 +295,14 @@ unsafe fn finish<V: Lanes, const W: usize, const R: usize>(tile: &Tile, sums: &m
         if !tile.bias.is_null() {
             each_place!(sums, |_at, sums| for (lane, sum) in sums.iter_mut().enumerate() {
                 *sum = sum.add(V::load(tile.bias.add(lane * V::COUNT)));
+            });
+        }
+        if let [factor, addend] = tile.scaled
+            && !factor.is_null()
+        {
+            each_place!(sums, |_at, sums| for (lane, sum) in sums.iter_mut().enumerate() {
+                let lane = lane * V::COUNT;
+                *sum = sum.mul(V::load(factor.add(lane))).add(V::load(addend.add(lane)));
             });
         }
         if !tile.beside.is_null() {

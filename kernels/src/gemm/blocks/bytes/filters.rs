@@ -2,7 +2,7 @@
 
 use super::super::super::BLOCK;
 use super::super::super::quads::few;
-use super::super::dense::{are_quarters, has_pairs, share_blocks};
+use super::super::groups::{are_quarters, has_pairs, share_blocks};
 use super::super::{CHANNELS, len_of};
 use super::quantize::ROWS;
 use super::settle::{OTHERS, rounding, slack};

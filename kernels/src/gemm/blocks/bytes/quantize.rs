@@ -4,7 +4,7 @@
 
 use super::super::super::quads::Dot;
 use super::super::super::vectors::{Plain, Vector};
-use super::super::dense::HALF;
+use super::super::groups::HALF;
 use super::of_half;
 use crate::quantize::{Precision, placed};
 
