@@ -162,7 +162,7 @@ unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, cons
         // Of every fourth row: by way of one alone, each row would wait for the one before.
         let mut a: [_; MOST.div_ceil(4)] = std::array::from_fn(|k| tile.a.wrapping_add(4 * k * a_row));
         let (mut b, mut next) = (tile.b, tile.next);
-        let (mut few, says_few) = (tile.few, const { V::SAYS_FEW && W > 1 && FULL } && !tile.few.is_null());
+        let (mut few, says_few) = (tile.few, !tile.few.is_null());
         let (mut left, mut start) = (steps, tile.start);
         loop {
             let mut sums = [[V::zero(); W]; M];
@@ -180,7 +180,6 @@ unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, cons
                     for (j, row) in row.iter_mut().enumerate() {
                         *row = load(b, j);
                     }
-                    let are_few = says_few && few.read() > 0;
                     macro_rules! add {
                         ($mul_add:ident) => {
                             for (i, sums) in sums.iter_mut().enumerate() {
@@ -191,7 +190,8 @@ unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, cons
                             }
                         };
                     }
-                    if are_few {
+                    // Where no step is of few bytes, nothing is compiled.
+                    if const { V::SAYS_FEW && W > 1 && FULL } && says_few && few.read() > 0 {
                         add!(mul_add_of_few);
                     } else {
                         add!(mul_add);
