@@ -27,9 +27,14 @@ pub(super) fn fuse(draft: &mut Draft, mut fusions: Vec<Fusion>, context: &PassCo
 
 /// As [`fuse`], all of them, where their [cost](Fusion::cost) is paid.
 pub(super) fn paid(draft: &mut Draft, fusions: Vec<Fusion>) -> Result<()> {
+    if fusions.is_empty() {
+        return Ok(());
+    }
+    // The nodes stay where they are: others beside them would be too many.
     let mut nodes: Vec<Option<DraftNode>> = std::mem::take(&mut draft.nodes).into_iter().map(Some).collect();
     fusions.into_iter().try_for_each(|fusion| fusion.apply(&mut nodes, draft))?;
-    draft.nodes = nodes.into_iter().flatten().collect();
+    nodes.retain(Option::is_some);
+    draft.nodes = nodes.into_iter().map_while(|node| node).collect();
     Ok(())
 }
 
