@@ -31,21 +31,22 @@ fn load(file: &Bytes, limits: Limits) -> (Result<Model, Error>, Peak) {
     peak_of(|| Model::options().limits(limits).from_bytes(file.clone()))
 }
 
+/// Why so many `load_bytes` are too few, if that is all there is.
+pub(crate) fn too_few(load_bytes: u64, file: &Bytes) -> Option<Error> {
+    load(file, limits(load_bytes, 0)).0.err().filter(|error| error.causes().iter().any(over_budget))
+}
+
 /// The least `load_bytes` with which a model is loaded, or refused for another reason, if that is all there is; within
 /// a hundredth.
 pub(crate) fn bill(file: &[u8]) -> u64 {
-    bill_within(file, 1 << 36)
-}
-
-/// The same, of a model that takes no more than `most`.
-pub(crate) fn bill_within(file: &[u8], most: u64) -> u64 {
     let file = Bytes::copy_from_slice(file);
-    let (mut low, mut high) = (0, most);
+    let (mut low, mut high, mut step) = (0, 1 << 36, 1);
     while high - low > high / 128 + 64 {
-        let middle = low + (high - low) / 2;
-        let limit = load(&file, limits(middle, 0)).0.err().filter(|e| e.causes().iter().any(over_budget));
+        // From below: what is refused isn't decoded, which takes longest.
+        let middle = (low + low / 128 * step + 64).min(low + (high - low) / 2);
+        step *= 2;
         // The message has what it would take until there.
-        match limit {
+        match too_few(middle, &file) {
             Some(error) => low = middle.max(error.place().value.unwrap_or(0) as u64),
             None => high = middle,
         }
