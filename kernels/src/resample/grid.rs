@@ -89,35 +89,30 @@ impl<'a> Grid<'a> {
     #[inline(always)]
     fn element(&self, at: f64, size: usize) -> Option<usize> {
         let last = size as f64 - 1.0;
-        if (0.0..=last).contains(&at) {
-            return Some(at as usize);
-        }
-        match self.padding {
-            Padding::Zeros => None,
-            Padding::Border => Some(at.clamp(0.0, last) as usize),
-            Padding::Reflection => {
+        let is_inside = (0.0..=last).contains(&at);
+        let moved = match self.padding {
+            Padding::Reflection if !is_inside => {
                 let (low, high) = self.borders(size);
-                Some(reflected(at, low, high).clamp(0.0, last) as usize)
+                reflected(at, low, high)
             }
-        }
+            _ => at,
+        };
+        (is_inside || self.padding != Padding::Zeros).then(|| whole(moved.max(0.0).min(last)))
     }
 
-    /// What a number of the grid reads along an axis.
+    /// Where along an axis elements are read for a number of the grid.
     #[inline(always)]
-    pub(super) fn read(&self, filter: &Filter, number: f64, size: usize) -> [Tap; ALONG] {
-        let place = self.inside(self.place(number, size), size);
-        let floor = place.floor();
-        let steps: &[f64] = if *filter == Filter::Linear { &[0.0, 1.0] } else { &[-1.0, 0.0, 1.0, 2.0] };
-        let mut taps = [NOTHING; ALONG];
-        for (tap, step) in taps.iter_mut().zip(steps) {
-            let at = floor + step;
-            let weight = filter.weight(place - at);
-            // An element whose weight is 0 isn't read: it may be infinite.
-            if let Some(element) = self.element(at, size).filter(|_| weight != 0.0) {
-                *tap = (element, weight);
-            }
-        }
-        taps
+    pub(super) fn read_at(&self, number: f64, size: usize) -> f64 {
+        self.inside(self.place(number, size), size)
+    }
+
+    /// The element so many steps from the one before a place.
+    #[inline(always)]
+    pub(super) fn tap(&self, filter: Filter, place: f64, step: f64, size: usize) -> Tap {
+        let at = place.floor() + step;
+        let weight = filter.weight(place - at);
+        // An element whose weight is 0 isn't read: it may be infinite.
+        self.element(at, size).filter(|_| weight != 0.0).map_or(NOTHING, |element| (element, weight))
     }
 
     /// The element that is the nearest to a place, halves to the even one.
@@ -131,6 +126,19 @@ impl<'a> Grid<'a> {
         }
         Some(element)
     }
+}
+
+/// The steps from the element before a place to those that are read.
+#[inline(always)]
+pub(super) fn steps(filter: Filter) -> &'static [f64] {
+    if filter == Filter::Linear { &[0.0, 1.0] } else { &[-1.0, 0.0, 1.0, 2.0] }
+}
+
+/// A whole number from 0 to that of the largest element, in steps that vectors of any processor have.
+#[inline(always)]
+fn whole(number: f64) -> usize {
+    const LARGE: f64 = (1u64 << 52) as f64;
+    ((number + LARGE).to_bits() ^ LARGE.to_bits()) as usize
 }
 
 /// A coordinate mirrored at both borders until it is between them.
@@ -239,8 +247,9 @@ fn each_line_plainly(
     let mut sides = SmallVec::<[SmallVec<[Tap; ALONG]>; 3]>::new();
     // A closure would not be compiled for the level.
     for (number, size) in numbers.iter().zip(grid.sizes.iter().rev()) {
-        let side = grid.read(filter, *number, *size);
-        sides.push(side.into_iter().filter(|tap| tap.0 != NOTHING.0).collect());
+        let place = grid.read_at(*number, *size);
+        let side = steps(*filter).iter().map(|step| grid.tap(*filter, place, *step, *size));
+        sides.push(side.filter(|tap| tap.0 != NOTHING.0).collect());
     }
     let Some((inner, outer)) = sides.split_first() else { return Ok(()) };
     if sides.iter().any(|side| side.is_empty()) {

@@ -1,6 +1,6 @@
 //! Lists the elements that places of a grid add up, with their weights, for many places at once.
 
-use super::grid::{ALONG, Grid, NOTHING, Tap};
+use super::grid::{ALONG, Grid, NOTHING, Padding, Tap, steps};
 use super::{Filter, Sample};
 use crate::cpu::for_avx2;
 use crate::{Lookout, Stopped};
@@ -17,8 +17,9 @@ pub(super) struct Sums {
     /// Taps of a place along an axis, and in all.
     along: usize,
     pub(super) each: usize,
-    /// Places from a tap to the next one.
+    /// Places from a tap to the next one, and those that are listed, up to a multiple of [`LANES`].
     row: usize,
+    listed: usize,
     /// For each tap the numbers of elements, and their weights. Those of no element are [`NOTHING`].
     at: Vec<usize>,
     weights: Vec<f64>,
@@ -35,13 +36,36 @@ impl Side {
 
     /// Finds the taps of places that have these numbers, along an axis whose neighbours are so far apart.
     #[inline(always)]
-    fn fill(&mut self, grid: &Grid<'_>, filter: &Filter, numbers: &[f64], (axis, size, stride): (usize, usize, usize)) {
-        for (k, numbers) in numbers.chunks_exact(grid.sizes.len().max(1)).enumerate() {
-            let taps = grid.read(filter, numbers.get(axis).copied().unwrap_or(0.0), size);
-            for ((at, weights), tap) in self.at.iter_mut().zip(&mut self.weights).zip(taps) {
-                if let (Some(at), Some(weight)) = (at.get_mut(k), weights.get_mut(k)) {
-                    (*at, *weight) = (if tap.0 == NOTHING.0 { tap.0 } else { tap.0 * stride }, tap.1);
-                }
+    fn fill(&mut self, grid: &Grid<'_>, filter: Filter, numbers: &[f64], axis: (usize, usize, usize)) {
+        // What is known when this is compiled needs no branch for each place.
+        match (grid.padding, filter) {
+            (padding @ Padding::Zeros, Filter::Linear) => {
+                self.fill_as(&Grid { padding, ..*grid }, Filter::Linear, numbers, axis)
+            }
+            (padding @ Padding::Border, Filter::Linear) => {
+                self.fill_as(&Grid { padding, ..*grid }, Filter::Linear, numbers, axis)
+            }
+            _ => self.fill_as(grid, filter, numbers, axis),
+        }
+    }
+
+    #[inline(always)]
+    fn fill_as(
+        &mut self,
+        grid: &Grid<'_>,
+        filter: Filter,
+        numbers: &[f64],
+        (axis, size, stride): (usize, usize, usize),
+    ) {
+        let (mut places, rank) = ([0.0; PLACES], grid.sizes.len().max(1));
+        for (place, number) in places.iter_mut().zip(numbers.get(axis..).unwrap_or(&[]).iter().step_by(rank)) {
+            *place = grid.read_at(*number, size);
+        }
+        let count = numbers.len() / rank;
+        for ((at, weights), step) in self.at.iter_mut().zip(&mut self.weights).zip(steps(filter)) {
+            for ((at, weight), place) in at.iter_mut().zip(weights).zip(&places).take(count) {
+                let tap = grid.tap(filter, *place, *step, size);
+                (*at, *weight) = (if tap.0 == NOTHING.0 { tap.0 } else { tap.0.wrapping_mul(stride) }, tap.1);
             }
         }
     }
@@ -50,7 +74,7 @@ impl Side {
 impl Sums {
     pub(super) fn new(along: usize, each: usize) -> Sums {
         let row = PLACES.min((TAPS / each).max(1)) + LANES;
-        Sums { along, each, row, at: Vec::new(), weights: Vec::new() }
+        Sums { along, each, row, listed: 0, at: Vec::new(), weights: Vec::new() }
     }
 
     /// Takes the sums of some of the `most` places, which have these numbers. Returns how many they are.
@@ -63,9 +87,10 @@ impl Sums {
         lookout: &mut Lookout<'_>,
     ) -> Result<usize, Stopped> {
         let count = most.min(self.row - LANES);
+        self.listed = count.next_multiple_of(LANES);
         self.at.resize(self.each * self.row, NOTHING.0);
         self.weights.resize(self.each * self.row, NOTHING.1);
-        list(self, grid, &filter, numbers.get(..count * grid.sizes.len()).unwrap_or(&[]));
+        list(self, grid, filter, numbers.get(..count * grid.sizes.len()).unwrap_or(&[]));
         lookout.after(count * self.each * size_of::<Tap>())?;
         Ok(count)
     }
@@ -73,7 +98,7 @@ impl Sums {
     /// Makes the tap `to` from the tap `from` and one along another axis.
     #[inline(always)]
     fn join(&mut self, from: usize, to: usize, at: &[usize; PLACES], weights: &[f64; PLACES]) {
-        let places = |tap: usize| tap * self.row..tap * self.row + self.row - LANES;
+        let places = |tap: usize| tap * self.row..tap * self.row + self.listed;
         let (from, to) = (places(from), places(to));
         // Those that are read may be those that are written.
         let (mut before, mut before_weights) = ([0; PLACES], [0.0; PLACES]);
@@ -98,11 +123,11 @@ fn copy<T: Copy>(from: Option<&[T]>, to: &mut [T; PLACES]) {
 
 for_avx2! {
     /// Lists what places read, which have these numbers.
-    fn list<>(sums: &mut Sums, grid: &Grid<'_>, filter: &Filter, numbers: &[f64]) -> () = list_plainly;
+    fn list<>(sums: &mut Sums, grid: &Grid<'_>, filter: Filter, numbers: &[f64]) -> () = list_plainly;
 }
 
 #[inline(always)]
-fn list_plainly(sums: &mut Sums, grid: &Grid<'_>, filter: &Filter, numbers: &[f64]) {
+fn list_plainly(sums: &mut Sums, grid: &Grid<'_>, filter: Filter, numbers: &[f64]) {
     let (along, mut inner, mut outer) = (sums.along, Side::NOTHING, Side::NOTHING);
     let (mut count, mut stride) = (1, grid.sizes.last().copied().unwrap_or(1));
     inner.fill(grid, filter, numbers, (0, stride, 1));
