@@ -7,6 +7,7 @@ use super::operand::{Left, Right, View};
 use super::pack::Side;
 use super::quads::{self, Lanes};
 use super::tile::{ABREAST, Start, Tile};
+use super::tiny::has_tiny;
 use super::{BLOCK, Number, Operand, Plan, Product};
 use crate::{Lookout, Resources, Stopped};
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -268,6 +269,7 @@ impl<O: Operand> Plan<'_, O> {
         let count = part.block.tiles.len();
         for (at, (row, height)) in self.tiles_of(part.block).enumerate() {
             lookout.after(height * group.len() * part.steps.len() * MULTIPLICATION)?;
+            let mut full = self.kernel.tile;
             for column in group.clone().step_by(self.width) {
                 let columns = self.width.min(group.end - column);
                 // SAFETY: the caller's; the tile is a part of the group.
@@ -289,11 +291,32 @@ impl<O: Operand> Plan<'_, O> {
                         tile.next = tile.a.wrapping_add(self.product.k * height);
                         (tile.next_step, tile.later) = (height, true);
                     }
-                    (self.kernel.tile)(&tile);
+                    if let Some(tiny) = self.kernel.tiny.filter(|_| column == group.start && self.has_tiny(&tile)) {
+                        full = tiny;
+                    }
+                    if columns == self.kernel.width { full(&tile) } else { (self.kernel.tile)(&tile) }
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether there are [tiny](super::tiny) numbers in the rows of a tile, if they are stored in order.
+    ///
+    /// # Safety
+    /// See [`Tile`].
+    unsafe fn has_tiny(&self, tile: &Tile<O::Sum>) -> bool {
+        let (count, len) = match (tile.a_row, tile.a_step) {
+            _ if matches!(self.product.a, Left::Packed(_)) => return false,
+            (1, step) if step == tile.rows => (1, tile.rows * tile.steps),
+            (_, 1) => (tile.rows, tile.steps),
+            _ => return false,
+        };
+        (0..count).any(|row| {
+            // SAFETY: the caller's: so many elements are readable there.
+            let row = unsafe { std::slice::from_raw_parts(tile.a.wrapping_add(row * tile.a_row), len) };
+            has_tiny(cast_slice(row))
+        })
     }
 
     /// What a block reads after a group of columns of a packed `b`, as elements back and ahead of the same column there: the

@@ -72,6 +72,7 @@ mod scales;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod tiny;
 mod vectors;
 mod windows;
 

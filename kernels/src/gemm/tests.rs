@@ -285,6 +285,67 @@ fn blocks() {
     check::<i64>(&Case { m: 14, k: sized(900, 3), n: 20, layouts: LAYOUTS[1], batch: vec![] });
 }
 
+/// Weights with less than all their bits, which change sums where these are small: at first, where they cancel, and where what
+/// is weighed is large.
+#[test]
+fn weights_that_are_tiny() {
+    let (m, k, n) = (sized(14, 5), sized(500, 20), sized(70, 33));
+    let signed = |value: f32, seed: usize| if seed.is_multiple_of(2) { value } else { -value };
+    // Some rows have small ones alone, and each block of steps begins with such.
+    let kind = |at: usize| match at / k {
+        1 => at % 12,
+        row if row % 3 == 0 || at % k % BLOCK < row * 5 => at % 17,
+        _ => at * 7 % 23,
+    };
+    let weight = |at: usize| match kind(at) {
+        0..12 => signed(f32::from_bits(1 + (at * 3571 % 0x7f_ffff) as u32), at),
+        12..14 => signed(f32::MIN_POSITIVE * 2f32.powi(at as i32 % 37), at / 3),
+        14..17 => signed(0.0, at),
+        // They cancel where what they weigh is the same.
+        17..20 => signed(1.0, at / 23),
+        _ => signed(at as f32 / 1e3, at),
+    };
+    let weighed = |at: usize| match at % n {
+        column @ 0..40 if !(at / n).is_multiple_of(17) => signed(1.5f32.powi(column as i32 * 6 - 120), column),
+        40..42 => f32::MAX,
+        42 if (at / n).is_multiple_of(101) => f32::INFINITY,
+        43 => 1e-40,
+        44 => 0.0,
+        _ => ((at % 1009) as f32 - 500.0) * 1e6,
+    };
+    let (a, b): (Vec<f32>, Vec<f32>) = ((0..m * k).map(weight).collect(), (0..k * n).map(weighed).collect());
+    check_weights(&a, &b, (m, k, n));
+    // Many that are tiny together are just so large that the last weight is rounded up.
+    let (few, last) = (sized(300, 15), 2f32.powi(-51) * (1.0 + f32::EPSILON));
+    let weights: Vec<f32> = (0..=few).map(|p| if p < few { 2f32.powi(-127) } else { last }).collect();
+    let weighed: Vec<f32> = (0..(few + 1) * n)
+        .map(|at| match at / n {
+            0 => 1.0,
+            p if p < few => 2f32.powi(24),
+            _ => 1.5 - f32::EPSILON,
+        })
+        .collect();
+    check_weights(&weights.repeat(m), &weighed, (m, few + 1, n));
+}
+
+fn check_weights(a: &[f32], b: &[f32], (m, k, n): (usize, usize, usize)) {
+    let want: Vec<f32> = (0..m * n).map(|at| sum(k, |p| (a[at / n * k + p], b[p * n + at % n]))).collect();
+    let columns: Vec<f32> = (0..m * k).map(|at| a[at % m * k + at / m]).collect();
+    let resources = Resources { threads: 1, stop: None };
+    at_each_level(|| {
+        for a in [View::new(a, k, 1), View::new(&columns, 1, m)] {
+            let (a, b) = (Left::View(a), Right::View(View::rows(b, n)));
+            let plan = Product::<f32> { m, k, n, a, b, batch: &[], epilogue: &[] }.plan(resources);
+            let mut out = vec![f32::NAN; m * n];
+            plan.run(&mut out, &mut vec![0.0; plan.scratch()], resources).unwrap();
+            for (at, (out, want)) in out.iter().zip(&want).enumerate() {
+                let same = out.to_bits() == want.to_bits() || out.is_nan() && want.is_nan();
+                assert!(same, "{out} at {at}, which is {want}");
+            }
+        }
+    });
+}
+
 #[test]
 #[cfg(feature = "rayon")]
 fn threads_share_blocks_and_batches() {

@@ -7,6 +7,7 @@
 use super::BLOCK;
 use super::number::Number;
 use super::quads::Quads;
+use super::tiny;
 #[cfg(target_arch = "x86_64")]
 use super::vectors::x86::*;
 use super::vectors::{Plain, Vector};
@@ -24,6 +25,8 @@ pub struct Kernel<T> {
     pub(super) tile: unsafe fn(&Tile<T>),
     /// Computes [`ABREAST`] full tiles of one row.
     pub(super) row: unsafe fn(&Tile<T>, next: [*const T; ABREAST - 1]),
+    /// Computes full tiles whose left operand has [`tiny`] numbers, if that is faster.
+    pub(super) tiny: Option<unsafe fn(&Tile<T>)>,
 }
 
 /// Tiles of a single row that are computed at once: a tile alone has too few sums to hide the time of an addition.
@@ -284,7 +287,7 @@ unsafe fn row<V: Vector>(tile: &Tile<V::Of>, next: [*const V::Of; ABREAST - 1]) 
 
 /// The kernel for this processor: of plain vectors with tiles of a height, or of those of what `$level_of` gives, highest first.
 macro_rules! kernel {
-    ($level_of:ident, $type:ty: $plain:ty, $height:expr; $($level:literal $features:literal $lanes:ty, $most:literal;)*) => {{
+    ($level_of:ident, $type:ty, $tiny:expr; $plain:ty, $height:expr; $($level:literal $features:literal $lanes:ty, $most:literal;)*) => {{
         #[cfg(target_arch = "x86_64")]
         match crate::cpu::$level_of() {
             $($level.. => {
@@ -299,18 +302,19 @@ macro_rules! kernel {
                     unsafe { row::<$lanes>(x, next) }
                 }
                 let (width, prefers_few) = (2 * <$lanes as Vector>::COUNT, <$lanes as Vector>::SAYS_FEW);
-                return Kernel { height: $most, width, prefers_few, tile: of_level, row: row_of_level };
+                return Kernel { height: $most, width, prefers_few, tile: of_level, row: row_of_level, tiny: $tiny };
             })*
             _ => {}
         }
         let width = 2 * <$plain as Vector>::COUNT;
-        Kernel { height: $height, width, prefers_few: false, tile: tile::<$plain, { $height }>, row: row::<$plain> }
+        let (tile, row) = (tile::<$plain, { $height }>, row::<$plain>);
+        Kernel { height: $height, width, prefers_few: false, tile, row, tiny: $tiny }
     }};
 }
 
 /// The kernel for [`quads`](super::quads).
 pub(super) fn quads() -> Kernel<u32> {
-    kernel! { level_of_bytes, u32: Quads<Plain<u32, 4>>, 4;
+    kernel! { level_of_bytes, u32, None; Quads<Plain<u32, 4>>, 4;
         5 "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni" Quads<U32x16>, 12;
         4 "avx2,avxvnni" Quads<VnniU32x8>, 6;
         3 "avx2" Quads<U32x8>, 4;
@@ -319,7 +323,7 @@ pub(super) fn quads() -> Kernel<u32> {
 
 /// Implements [`Number`], for any processor and for each level of [`cpu`](crate::cpu).
 macro_rules! numbers {
-    ($($type:ty: $add:expr, $sub:expr, $mul_add:expr, $quads:expr, { $($kernel:tt)* })*) => {$(
+    ($($type:ty: $add:expr, $sub:expr, $mul_add:expr, $quads:expr, $tiny:expr, { $($kernel:tt)* })*) => {$(
         impl Number for $type {
             const ZERO: $type = 0 as $type;
 
@@ -339,7 +343,7 @@ macro_rules! numbers {
             }
 
             fn kernel() -> Kernel<$type> {
-                kernel!(level, $type: $($kernel)*)
+                kernel!(level, $type, $tiny; $($kernel)*)
             }
 
             fn quads() -> Option<Kernel<$type>> {
@@ -365,22 +369,22 @@ mod base {
 use base::*;
 
 numbers! {
-    f32: std::ops::Add::add, std::ops::Sub::sub, f32::mul_add, None, {
+    f32: std::ops::Add::add, std::ops::Sub::sub, f32::mul_add, None, tiny::kernel(), {
         Base32, BASE_HEIGHT;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F32x16, 12;
         3 "avx2,fma" F32x8, 6;
     }
-    f64: std::ops::Add::add, std::ops::Sub::sub, f64::mul_add, None, {
+    f64: std::ops::Add::add, std::ops::Sub::sub, f64::mul_add, None, None, {
         Base64, BASE_HEIGHT;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F64x8, 12;
         3 "avx2,fma" F64x4, 6;
     }
-    u32: u32::wrapping_add, u32::wrapping_sub, |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c), Some(quads()), {
+    u32: u32::wrapping_add, u32::wrapping_sub, |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c), Some(quads()), None, {
         Plain<u32, 4>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" U32x16, 8;
         3 "avx2,fma" U32x8, 4;
     }
-    u64: u64::wrapping_add, u64::wrapping_sub, |a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c), None, {
+    u64: u64::wrapping_add, u64::wrapping_sub, |a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c), None, None, {
         Plain<u64, 2>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" U64x8, 8;
         3 "avx2,fma" Plain<u64, 4>, 4;
