@@ -84,6 +84,18 @@ fn transpose<T: Pod>(
 const STRIP: usize = 4 << 20;
 const PIECE: usize = 64 << 10;
 
+/// Bytes of each row that are written at a time, if all rows have more than a first cache holds, and more each: else lines
+/// would leave it before they are full, and the rest of what was read.
+const LINES: usize = 128;
+const LARGE: (usize, usize) = (256 << 10, 512);
+
+/// Rows from which on there are as many lines.
+const MANY: usize = 16;
+
+/// Bytes from which on, at multiples of them, a first cache can't tell lines apart: of columns that are so far from each other,
+/// a few leave it as soon as all of them.
+const ALIKE: usize = 4096;
+
 /// `out[i, k] = data[k, i]`: `rows` rows of the output, `stride` bytes from each other, of `columns` elements, each of
 /// which is in another row of the data, `step` bytes from each other.
 pub(super) fn matrix<T: Pod>(
@@ -96,8 +108,13 @@ pub(super) fn matrix<T: Pod>(
     lookout: &mut Lookout<'_>,
 ) -> Result<(), Stopped> {
     let unit = size_of::<T>();
-    let bytes = if rows == 1 { PIECE } else { STRIP };
-    let most = (bytes / (rows * unit)).max(64);
+    let is_large =
+        rows * columns * unit > LARGE.0 && columns * unit >= LARGE.1 && rows >= MANY && !step.is_multiple_of(ALIKE);
+    let most = match rows {
+        _ if is_large => LINES / unit,
+        1 => (PIECE / unit).max(64),
+        _ => (STRIP / (rows * unit)).max(64),
+    };
     for first in (0..columns).step_by(most) {
         let columns = most.min(columns - first);
         lookout.after(rows * columns * unit)?;
@@ -375,6 +392,10 @@ mod tests {
             // Worth waking threads.
             let n = 160_000 / element;
             check(element, &[n / 301, 301], &[1, 0]);
+            // So many lines that a few are written at a time.
+            if element >= 4 {
+                check(element, &[1030, 300 / element], &[1, 0]);
+            }
             check(element, &[3, n / 3], &[1, 0]);
             check(element, &[n / 3, 3], &[1, 0]);
             check(element, &[3, n / 750, 5, 50], &[0, 3, 2, 1]);
