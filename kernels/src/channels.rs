@@ -118,10 +118,10 @@ fn scale_some<S: Stored<f64>, const N: usize>(from: &[S], [means, factors, biase
     S::store(&numbers, to);
 }
 
-/// As [`scale`], of images in [blocks](crate::gemm::blocks) of channels: there are numbers for all channels of a block. Of those
-/// of a `half`, what is computed is rounded once, to these.
+/// As [`scale`], of images in [blocks](crate::gemm::blocks) of channels: there are numbers for all channels of a block. Without
+/// `data`, the images are in `out`. Of those of a `half`, what is computed is rounded once, to these.
 pub fn scale_blocks(
-    data: &[f32],
+    data: Option<&[f32]>,
     channels: Channels<'_>,
     half: Option<Half>,
     out: &mut [f32],
@@ -129,7 +129,7 @@ pub fn scale_blocks(
 ) -> Result<(), Stopped> {
     let Channels { means, factors, biases, run } = channels;
     let unit = size_of::<[f32; CHANNELS]>();
-    let (data, out) = (data.as_chunks().0, bytemuck::cast_slice_mut(out));
+    let (data, out) = (data.map(|data| data.as_chunks().0), bytemuck::cast_slice_mut(out));
     let [means, factors, biases] = [means, factors, biases].map(|list| list.as_chunks().0);
     parallel::pieces(out, unit, unit.saturating_mul(run), 1, resources, |number, before, out| {
         let block = number % means.len().max(1);
@@ -137,39 +137,58 @@ pub fn scale_blocks(
         let [Some(mean), Some(factor), Some(bias)] = numbers else { return Err(Stopped::Misfit) };
         let start = number * run + before / unit;
         let out = bytemuck::cast_slice_mut::<u8, f32>(out).as_chunks_mut().0;
-        let data = data.get(start..start + out.len()).ok_or(Stopped::Misfit)?;
+        let data = match data {
+            Some(data) => Some(data.get(start..start + out.len()).ok_or(Stopped::Misfit)?),
+            None => None,
+        };
         scale_places(data, [mean, factor, bias], half, out);
         half.iter().for_each(|half| half.round(out.as_flattened_mut()));
         Ok(())
     })
 }
 
+type Place = [f32; CHANNELS];
+
 for_each_level! {
     fn scale_places<>(
-        data: &[[f32; CHANNELS]], numbers: [&[f64; CHANNELS]; 3], half: Option<Half>, out: &mut [[f32; CHANNELS]]
+        data: Option<&[Place]>, numbers: [&[f64; CHANNELS]; 3], half: Option<Half>, out: &mut [Place]
     ) -> () = scale_places_body;
 }
 
 #[inline(always)]
 fn scale_places_body(
-    data: &[[f32; CHANNELS]],
+    data: Option<&[Place]>,
     [mean, factor, bias]: [&[f64; CHANNELS]; 3],
     half: Option<Half>,
-    out: &mut [[f32; CHANNELS]],
+    out: &mut [Place],
 ) {
     // Copies stay in registers.
-    let (mean, factor, bias) = (*mean, *factor, *bias);
-    for (to, from) in out.iter_mut().zip(data) {
-        // Otherwise vectors would be made of the same channel of several places.
-        let mut numbers = std::hint::black_box(from).map(f64::from);
-        for (x, ((mean, factor), bias)) in numbers.iter_mut().zip(mean.iter().zip(&factor).zip(&bias)) {
-            *x = (*x - mean) * factor + bias;
+    let numbers = [*mean, *factor, *bias];
+    match data {
+        Some(data) => {
+            for (to, from) in out.iter_mut().zip(data) {
+                *to = scale_place(from, &numbers, half);
+            }
         }
-        *to = match half {
-            None => numbers.map(|x| x as f32),
-            Some(Half::F16) => numbers.map(|x| Half::F16.odd(x)),
-            Some(Half::Bf16) => numbers.map(|x| Half::Bf16.odd(x)),
-        };
+        None => {
+            for place in out {
+                *place = scale_place(place, &numbers, half);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn scale_place(from: &Place, [mean, factor, bias]: &[[f64; CHANNELS]; 3], half: Option<Half>) -> Place {
+    // Otherwise vectors would be made of the same channel of several places.
+    let mut numbers = std::hint::black_box(from).map(f64::from);
+    for (x, ((mean, factor), bias)) in numbers.iter_mut().zip(mean.iter().zip(factor).zip(bias)) {
+        *x = (*x - mean) * factor + bias;
+    }
+    match half {
+        None => numbers.map(|x| x as f32),
+        Some(Half::F16) => numbers.map(|x| Half::F16.odd(x)),
+        Some(Half::Bf16) => numbers.map(|x| Half::Bf16.odd(x)),
     }
 }
 
@@ -337,13 +356,18 @@ mod tests {
             let check = |resources: Resources<'_>| {
                 let (mut scaled, mut out) = (vec![f32::NAN; blocks.len()], vec![0f32; data.len()]);
                 for half in [None, Some(Half::Bf16)] {
-                    scale_blocks(&blocks, channels, half, &mut scaled, resources).unwrap();
+                    scale_blocks(Some(&blocks), channels, half, &mut scaled, resources).unwrap();
                     from_blocks(&scaled, 3, run, &mut out, ALONE).unwrap();
                     let want = data.iter().enumerate().map(|(k, x)| match half {
                         None => wide(*x, k) as f32,
                         Some(_) => bf16::from_f64(wide(*x, k)).to_f32(),
                     });
                     assert!(out.iter().copied().eq(want), "{half:?}");
+                    // Where they are.
+                    let mut own = blocks.clone();
+                    scale_blocks(None, channels, half, &mut own, resources).unwrap();
+                    let [own, scaled] = [&own, &scaled].map(|all| bytemuck::cast_slice::<f32, u32>(all));
+                    assert!(own == scaled, "{half:?}");
                 }
             };
             at_each_level(|| check(ALONE));
@@ -352,7 +376,7 @@ mod tests {
         let none = Channels { means: &[], factors: &[], biases: &[], run: 1 };
         assert_eq!(scale(&[1f32], none, &mut [0.0], ALONE), Err(Stopped::Misfit));
         assert_eq!(scale::<f32>(&[], none, &mut [], ALONE), Ok(()));
-        assert_eq!(scale_blocks(&[1.0; CHANNELS], none, None, &mut [0.0; CHANNELS], ALONE), Err(Stopped::Misfit));
+        assert_eq!(scale_blocks(Some(&[1.0; CHANNELS]), none, None, &mut [0.0; CHANNELS], ALONE), Err(Stopped::Misfit));
     }
 
     #[test]

@@ -98,7 +98,7 @@ pub(crate) trait Windowed: std::fmt::Debug + Send + Sync {
     fn is_ready(&self, call: &Call<'_>, layout: &Layout) -> bool;
 
     /// As [`Operator::run`], and then what `tail` says.
-    fn run(&self, call: &Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values>;
+    fn run(&self, call: &mut Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values>;
 
     /// The shape of its output in planes, for what a tail reads beside it.
     fn shape(&self, call: &Call<'_>, layout: &Layout) -> Option<Shape> {

@@ -47,10 +47,10 @@ impl Fused for ByteConv {
 
 impl Operator for ByteConv {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        let (call, ByteProduct { zeros, factors, bias, zero_point, .. }) = (&*call, &*self.bytes);
         if let Some(form) = self.in_blocks(call) {
             return form.run(call, &Layout::default(), None);
         }
+        let (call, ByteProduct { zeros, factors, bias, zero_point, .. }) = (&*call, &*self.bytes);
         let convolution = self.filters.convolution(call)?;
         let operands = [call.tensor(0)?, call.tensor(1)?];
         let bias = bias.as_ref().map(Tensor::as_slice::<i32>).transpose()?;

@@ -85,7 +85,8 @@ impl Windowed for BytesInBlocks {
         channels == Some(self.channels) && fits() == Some(true) && room().is_ok_and(|room| room <= ROOM)
     }
 
-    fn run(&self, call: &Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
+    fn run(&self, call: &mut Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
+        let call = &*call;
         let Geometry { images, axes, counts } = Geometry::of(&self.filters, call, layout)?;
         let (resources, positions, x, w) = (call.resources(), volume(1, &counts), call.tensor(0)?, call.tensor(1)?);
         call.charge(volume(w.len(), [&images, &positions]) as u64)?;

@@ -126,10 +126,13 @@ impl Windowed for BatchInBlocks {
         call.tensor(0).is_ok_and(|x| x.dtype() == DType::Float) && (1..5).all(own)
     }
 
-    fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
-        let x = call.tensor(0)?;
-        let [images, _, image @ .., _] = x.shape() else {
-            return Err(Error::bug("images in blocks have no blocks"));
+    fn run(&self, call: &mut Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
+        let shape = Shape::from_slice(call.tensor(0)?.shape());
+        let ([images, _], image) = parts_in_blocks(&shape)?;
+        // Where the images are, if nobody reads them later.
+        let (mut y, x) = match NewTensor::over(call.taken(0)?.into_tensor()?) {
+            Ok(y) => (y, None),
+            Err(x) => (output_in_blocks(call, images, self.channels, image)?, Some(x)),
         };
         // Those beyond the last channel have zeros.
         let count = len_of(self.channels, 1);
@@ -143,9 +146,9 @@ impl Windowed for BatchInBlocks {
         }
         let own = factors.get_mut(..self.channels).unwrap_or(&mut []);
         channels::divide_by_deviation(own, variances, self.epsilon, &mut call.lookout())?;
-        let mut y = output_in_blocks(call, *images, self.channels, image)?;
+        let data = x.as_ref().map(Tensor::as_slice).transpose()?;
         let channels = Channels { means, factors, biases, run: kernels::volume(1, image) };
-        channels::scale_blocks(x.as_slice()?, channels, self.half, y.elements_mut()?, call.resources())?;
+        channels::scale_blocks(data, channels, self.half, y.elements_mut()?, call.resources())?;
         Ok(y.finish().into())
     }
 }

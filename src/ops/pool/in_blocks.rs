@@ -68,7 +68,8 @@ impl Windowed for PoolInBlocks {
         room().is_ok_and(|room| room <= ROOM)
     }
 
-    fn run(&self, call: &Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
+    fn run(&self, call: &mut Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
+        let call = &*call;
         let ([images, count], axes, counts) = self.windows(call, layout)?;
         if axes.iter().all(Axis::shows_all) && call.tensor(0)?.dtype() == DType::Float {
             return self.of_all(call, layout, of_each(images, self.channels, count));

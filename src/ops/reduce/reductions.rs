@@ -152,7 +152,8 @@ impl Windowed for OfChannels {
         self.reduced(call).is_ok_and(|reduced| reduced.into_iter().eq(2..2 + self.axes))
     }
 
-    fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
+    fn run(&self, call: &mut Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
+        let call = &*call;
         let images = call.tensor(0)?.shape().first().copied().unwrap_or(0);
         let (sizes, places) = ([&[images, self.channels][..], &vec![1; self.axes]].concat(), 2..2 + self.axes);
         let shape = self.reduce.left(&sizes, &places.collect::<Vec<_>>(), 1);

@@ -70,7 +70,8 @@ impl Windowed for ResizeInBlocks {
         self.resized(call).is_ok_and(|resized| resized.iter().all(|axis| axis.input > 0))
     }
 
-    fn run(&self, call: &Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
+    fn run(&self, call: &mut Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
+        let call = &*call;
         let (x, resized) = (image_in_blocks(call, layout)?, self.resized(call)?);
         self.interpolation.run_in_blocks(call, &x, self.channels, &resized)
     }
