@@ -267,6 +267,9 @@ impl<O: Operand> Plan<'_, O> {
         lookout: &mut Lookout<'_>,
     ) -> Result<(), Stopped> {
         let count = part.block.tiles.len();
+        // Weights that were computed, as attention has them: each is looked at once.
+        let (is_once, of_values) = (*group == part.block.columns, matches!(self.product.b, Right::View(_)));
+        let tiny = self.kernel.tiny.filter(|_| is_once && of_values && group.len() >= self.kernel.width);
         for (at, (row, height)) in self.tiles_of(part.block).enumerate() {
             lookout.after(height * group.len() * part.steps.len() * MULTIPLICATION)?;
             let mut full = self.kernel.tile;
@@ -291,7 +294,7 @@ impl<O: Operand> Plan<'_, O> {
                         tile.next = tile.a.wrapping_add(self.product.k * height);
                         (tile.next_step, tile.later) = (height, true);
                     }
-                    if let Some(tiny) = self.kernel.tiny.filter(|_| column == group.start && self.has_tiny(&tile)) {
+                    if let Some(tiny) = tiny.filter(|_| column == group.start && self.has_tiny(&tile)) {
                         full = tiny;
                     }
                     if columns == self.kernel.width { full(&tile) } else { (self.kernel.tile)(&tile) }

@@ -58,8 +58,10 @@ pub fn scratch_for(m: usize, k: usize, n: usize) -> usize {
     of(m).saturating_add(panels).saturating_add(widest.min(LONG_BLOCK + MOST_LANES)).saturating_add(3 * 16 + 64)
 }
 
-/// Tiles of rows of a thread from which rows are divided among threads, not columns.
+/// Tiles of rows of a thread from which rows are divided among threads, not columns; and rows, if `b` has so many elements that
+/// it takes as long to read it for each thread as to multiply it.
 const ROWS_AMONG_FROM: usize = 2;
+const ROWS_AMONG_LARGE_B_FROM: (usize, usize) = (48, 1 << 19);
 
 /// Rows, divided into tiles that are as even as can be: 64 rows are 11 + 11 + 11 + 11 + 10 + 10.
 #[derive(Debug, Clone, Copy)]
@@ -274,7 +276,9 @@ impl<'a, O: Operand> Product<'a, O> {
             _ => 4 * threads,
         };
         let (mut tiles, mut row_blocks) = (Tiles::new(self.m, height), self.m.div_ceil(ROWS));
-        if by_rows && threads > 1 && tiles.count >= ROWS_AMONG_FROM * threads {
+        let (rows, elements) = ROWS_AMONG_LARGE_B_FROM;
+        let are_few = self.m < rows * threads && self.k.saturating_mul(self.n) >= elements;
+        if by_rows && threads > 1 && tiles.count >= ROWS_AMONG_FROM * threads && !are_few {
             (row_blocks, parts) = (row_blocks.next_multiple_of(threads), 1);
             tiles = Tiles::of(self.m, tiles.count.next_multiple_of(row_blocks));
         }
