@@ -44,7 +44,7 @@ pub(crate) fn bill(file: &[u8]) -> u64 {
     while high - low > high / 128 + 64 {
         // From below: what is refused isn't decoded, which takes longest.
         let middle = (low + low / 128 * step + 64).min(low + (high - low) / 2);
-        step *= 2;
+        step = (2 * step).min(1 << 20);
         // The message has what it would take until there.
         match too_few(middle, &file) {
             Some(error) => low = middle.max(error.place().value.unwrap_or(0) as u64),
