@@ -268,8 +268,9 @@ impl<O: Operand> Plan<'_, O> {
     ) -> Result<(), Stopped> {
         let count = part.block.tiles.len();
         // Weights that were computed, as attention has them: each is looked at once.
-        let (is_once, of_values) = (*group == part.block.columns, matches!(self.product.b, Right::View(_)));
-        let tiny = self.kernel.tiny.filter(|_| is_once && of_values && group.len() >= self.kernel.width);
+        let of_values = matches!((&self.product.a, &self.product.b), (Left::View(_), Right::View(_)));
+        let is_once = *group == part.block.columns && group.len() >= self.kernel.width;
+        let tiny = self.kernel.tiny.filter(|_| of_values && is_once);
         for (at, (row, height)) in self.tiles_of(part.block).enumerate() {
             lookout.after(height * group.len() * part.steps.len() * MULTIPLICATION)?;
             let mut full = self.kernel.tile;
@@ -304,13 +305,12 @@ impl<O: Operand> Plan<'_, O> {
         Ok(())
     }
 
-    /// Whether there are [tiny](super::tiny) numbers in the rows of a tile, if they are stored in order.
+    /// Whether there are [tiny](super::tiny) numbers in the rows of a tile, if they are stored in order or packed.
     ///
     /// # Safety
     /// See [`Tile`].
     unsafe fn has_tiny(&self, tile: &Tile<O::Sum>) -> bool {
         let (count, len) = match (tile.a_row, tile.a_step) {
-            _ if matches!(self.product.a, Left::Packed(_)) => return false,
             (1, step) if step == tile.rows => (1, tile.rows * tile.steps),
             (_, 1) => (tile.rows, tile.steps),
             _ => return false,

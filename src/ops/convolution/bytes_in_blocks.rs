@@ -86,7 +86,6 @@ impl Windowed for BytesInBlocks {
     }
 
     fn run(&self, call: &mut Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
-        let call = &*call;
         let Geometry { images, axes, counts } = Geometry::of(&self.filters, call, layout)?;
         let (resources, positions, x, w) = (call.resources(), volume(1, &counts), call.tensor(0)?, call.tensor(1)?);
         call.charge(volume(w.len(), [&images, &positions]) as u64)?;

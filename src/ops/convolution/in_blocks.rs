@@ -193,7 +193,6 @@ impl Windowed for ConvInBlocks {
     }
 
     fn run(&self, call: &mut Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values> {
-        let call = &*call;
         let Geometry { images, axes, counts } = Geometry::of(&self.filters, call, layout)?;
         let (resources, positions) = (call.resources(), volume(1, &counts));
         let bias = if self.has_bias { call.optional_tensor(2)? } else { None };

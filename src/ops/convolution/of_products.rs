@@ -77,7 +77,6 @@ impl Windowed for OfProducts {
     }
 
     fn run(&self, call: &mut Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values> {
-        let call = &*call;
         let ((images, axes, counts), resources) = (self.geometry(call)?, call.resources());
         let Pointwise { channels, filters, .. } = self.first;
         let no_room = || Error::bug("a convolution in blocks has no filters");

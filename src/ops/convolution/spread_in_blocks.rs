@@ -140,7 +140,6 @@ impl Windowed for SpreadInBlocks {
     }
 
     fn run(&self, call: &mut Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
-        let call = &*call;
         let (of, x) = (self.geometry(call)?, image_in_blocks(call, layout)?);
         let x = x.tensor()?.as_slice::<f32>()?;
         call.charge(work(&of.axes, of.images.saturating_mul(self.filters)) as u64)?;

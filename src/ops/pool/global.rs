@@ -115,7 +115,6 @@ impl Windowed for GlobalInBlocks {
     }
 
     fn run(&self, call: &mut Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
-        let call = &*call;
         let images = call.tensor(0)?.shape().first().copied().unwrap_or(0);
         let shape = of_each(images, self.channels, self.axes);
         of_channels(call, self.channels, shape, |lanes, shape| self.of.reduced(call, lanes, shape))

@@ -86,7 +86,6 @@ impl Windowed for ByteMeanInBlocks {
     }
 
     fn run(&self, call: &mut Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
-        let call = &*call;
         let (ByteMeanInBlocks { mean, channels }, x, resources) = (self, call.tensor(0)?, call.resources());
         let ([images, blocks], image) = parts_in_blocks(x.shape())?;
         let (len, of) = (volume(1, image), mean.from.in_blocks().unsigned());

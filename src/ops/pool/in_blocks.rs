@@ -69,7 +69,6 @@ impl Windowed for PoolInBlocks {
     }
 
     fn run(&self, call: &mut Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
-        let call = &*call;
         let ([images, count], axes, counts) = self.windows(call, layout)?;
         if axes.iter().all(Axis::shows_all) && call.tensor(0)?.dtype() == DType::Float {
             return self.of_all(call, layout, of_each(images, self.channels, count));

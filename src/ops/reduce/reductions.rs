@@ -153,7 +153,6 @@ impl Windowed for OfChannels {
     }
 
     fn run(&self, call: &mut Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
-        let call = &*call;
         let images = call.tensor(0)?.shape().first().copied().unwrap_or(0);
         let (sizes, places) = ([&[images, self.channels][..], &vec![1; self.axes]].concat(), 2..2 + self.axes);
         let shape = self.reduce.left(&sizes, &places.collect::<Vec<_>>(), 1);

@@ -71,7 +71,6 @@ impl Windowed for ResizeInBlocks {
     }
 
     fn run(&self, call: &mut Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
-        let call = &*call;
         let (x, resized) = (image_in_blocks(call, layout)?, self.resized(call)?);
         self.interpolation.run_in_blocks(call, &x, self.channels, &resized)
     }
