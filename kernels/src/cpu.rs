@@ -1,6 +1,8 @@
 //! Compiles a loop for several processor levels and picks one at run time.
 
 #[cfg(target_arch = "x86_64")]
+use std::sync::OnceLock;
+#[cfg(target_arch = "x86_64")]
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// Defines `fn $name(args) -> R` that calls `$body`, plain `#[inline(always)]` code, compiled for the best level of
@@ -92,6 +94,17 @@ pub(super) fn level_of_bytes() -> u8 {
         3 | 4 => 3,
         level => level,
     }
+}
+
+/// Whether the processor multiplies small matrices of bytes ([`crate::tiles`]), and the system lets this process do so.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn has_tiles() -> bool {
+    #[cfg(any(test, feature = "testing"))]
+    if crate::testing::forced().is_some_and(|level| level < 6) {
+        return false;
+    }
+    static HAS_TILES: OnceLock<bool> = OnceLock::new();
+    level() >= 5 && *HAS_TILES.get_or_init(crate::tiles::are_allowed)
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -59,6 +59,8 @@ pub mod tapers;
 mod team;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 pub mod trees;
 pub mod vectors;
 pub mod windows;

@@ -52,7 +52,7 @@ impl<'a, T> Source<'a, T> {
 /// Places of a band along a row, and elements of a band: about a quarter of a usual second cache. Of all bands that are in
 /// memory at a time: nearly [`ROOM`](super::ROOM).
 pub const COLUMNS: usize = 224;
-const ELEMENTS: usize = 1 << 16;
+pub(super) const ELEMENTS: usize = 1 << 16;
 const MANY: usize = 7 << 19;
 
 /// Places along a row that are worth a band in any case.
@@ -96,12 +96,13 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// For a multiple of `threads` bands of nearly the same size, if there are so many slices or rows, or one row is long. None
-    /// if places can't be counted. There are so many rooms for bands.
+    /// For a multiple of `threads` bands of nearly the same size, if there are so many slices or rows, or one row is long: each
+    /// sees about so many `elements`. None if places can't be counted. There are so many rooms for bands.
     pub(super) fn of<T>(
         axes: &[Axis; 3],
         channels: usize,
         images: &Source<'_, T>,
+        elements: usize,
         threads: usize,
         rooms: usize,
     ) -> Option<Grid> {
@@ -141,8 +142,8 @@ impl Grid {
         let seen = (BLOCK / taps + 1).div_ceil(distance) + usize::from(distance > 1);
         let many = MANY / rooms.max(1);
         let near = match slices.output > 1 {
-            true => (ELEMENTS / seen.clamp(1, planes.max(1))).saturating_mul(planes).min(many).max(ELEMENTS),
-            false => ELEMENTS,
+            true => (elements / seen.clamp(1, planes.max(1))).saturating_mul(planes).min(many).max(elements),
+            false => elements,
         };
         // Where places see others along the slices alone, there are several in a band.
         let most = match slices.output > 1 && rows.output == 1 {

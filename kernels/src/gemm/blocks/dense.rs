@@ -4,7 +4,7 @@
 
 use super::super::BLOCK;
 use super::super::block::Out;
-use super::band::{Band, Grid, PLACES, Source};
+use super::band::{Band, ELEMENTS, Grid, PLACES, Source};
 use super::finish::{Activation, Finish, Scale, scale};
 use super::groups::{HALF, are_quarters, begin_late, first_channels, has_pairs, have_blocks, share_blocks};
 use super::picks::{Picks, whole_sums};
@@ -137,7 +137,7 @@ impl<'a> Dense<'a> {
         let by_filters = steps.saturating_mul(self.filters) >= MANY_WEIGHTS && images < threads;
         let parts = if by_filters { threads.min(groups).max(1) } else { 1 };
         let bands = if parts > 1 { 1 } else { threads };
-        let grid = |axes: &[Axis; 3]| Grid::of(axes, self.channels, &self.images, bands, threads);
+        let grid = |axes: &[Axis; 3]| Grid::of(axes, self.channels, &self.images, ELEMENTS, bands, threads);
         // Quarters have no loops that pick.
         let worth = self.finite
             && !quarters

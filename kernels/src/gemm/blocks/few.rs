@@ -11,7 +11,7 @@ use super::super::vectors::x86::{F32x8, F32x16};
 use super::super::vectors::{Plain, Vector};
 use super::super::{BLOCK, Batch, Step};
 use super::READ;
-use super::band::{Band, Grid, Source};
+use super::band::{Band, ELEMENTS, Grid, Source};
 use crate::windows::Axis;
 use crate::{Lookout, Resources, Stopped, parallel};
 use bytemuck::cast_slice_mut;
@@ -103,7 +103,7 @@ impl<'a> Few<'a> {
             3 => loops::<3>(),
             _ => return Err(Stopped::Misfit),
         };
-        let grid = Grid::of(self.axes, self.channels, &Source::Planes(self.images), threads, threads);
+        let grid = Grid::of(self.axes, self.channels, &Source::Planes(self.images), ELEMENTS, threads, threads);
         // Tiles read beyond the last place.
         let grid = grid.ok_or(Stopped::Misfit)?.copied();
         Ok(FewPlan { few: self, grid, loops, steps, images, threads })

@@ -2,7 +2,7 @@
 
 use super::super::tests::samples;
 use super::super::{Alone, Batch, Broadcast, Left, Product, Right, Scaled, Strides, View, Windows};
-use super::band::Grid;
+use super::band::{ELEMENTS, Grid};
 use super::{
     Activation, CHANNELS, Dense, Each, Finish, Images, Own, Products, Scale, Source, from_blocks, gate, greatest,
     len_of, mean, pack, pack_each, share_blocks, to_blocks,
@@ -453,7 +453,8 @@ fn deep_cases() -> Vec<Case> {
 fn threads_share_places_evenly() {
     let bands = |size, kernel, threads| {
         let axes = [axis(size, kernel, 1, 1, [kernel / 2; 2]); 2];
-        let grid = Grid::of::<f32>(&Axis::of_slice(axes), 16, &Source::Blocks(&[]), threads, threads).unwrap();
+        let grid =
+            Grid::of::<f32>(&Axis::of_slice(axes), 16, &Source::Blocks(&[]), ELEMENTS, threads, threads).unwrap();
         let places = (0..grid.bands()).map(|at| grid.band(at)).map(|band| band.rows.len() * band.columns.len());
         places.collect::<Vec<_>>()
     };
@@ -478,7 +479,7 @@ fn several_slices() {
 fn slices_of_a_band() {
     let rows = |[slices, size]: [usize; 2], channels, threads| {
         let axes = [axis(slices, 3, 1, 1, [1; 2]), axis(size, 3, 1, 1, [1; 2]), axis(size, 3, 1, 1, [1; 2])];
-        let grid = Grid::of::<f32>(&axes, channels, &Source::Blocks(&[]), threads, threads).unwrap();
+        let grid = Grid::of::<f32>(&axes, channels, &Source::Blocks(&[]), ELEMENTS, threads, threads).unwrap();
         (0..grid.bands()).map(|at| grid.band(at)).map(|band| [band.slices, band.rows]).collect::<Vec<_>>()
     };
     assert_eq!(rows([4, 6], 16, 1), [[0..4, 0..6]]);
@@ -492,7 +493,7 @@ fn slices_of_a_band() {
 #[test]
 fn images_that_are_far() {
     let case = Case { images: 1, channels: 450, filters: 70, axes: Axis::of_slice([axis(13, 1, 1, 1, [0; 2]); 2]) };
-    assert!(Grid::of::<f32>(&case.axes, case.channels, &Source::Planes(&[]), 1, 1).unwrap().is_far());
+    assert!(Grid::of::<f32>(&case.axes, case.channels, &Source::Planes(&[]), ELEMENTS, 1, 1).unwrap().is_far());
     if !cfg!(miri) {
         case.check_dense();
     }

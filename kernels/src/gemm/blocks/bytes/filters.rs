@@ -4,6 +4,7 @@ use super::super::super::BLOCK;
 use super::super::super::quads::few;
 use super::super::groups::{are_quarters, has_pairs, share_blocks};
 use super::super::{CHANNELS, len_of};
+use super::matrix;
 use super::quantize::ROWS;
 use super::settle::{OTHERS, rounding, slack};
 use super::tile::{Four, Halves, Loops, Own, Quarters, Thrice, loops};
@@ -62,6 +63,8 @@ pub enum Scales<'a> {
 pub(super) struct Steps {
     pub(super) count: usize,
     pub(super) taps: usize,
+    /// Whether sums are those of [matrices](matrix): taps are terms like others then, of single places.
+    pub(super) flat: bool,
     pub(super) parts: Vec<Part>,
     pub(super) checks: Vec<Check>,
     /// Terms from a check to the next, at most, and how often the sum counts that is seen there.
@@ -115,9 +118,10 @@ impl Steps {
     /// The magnitude of a term, at most.
     const TERM: usize = 255 * 128;
 
-    /// Those of filters of so many channels and taps.
-    pub(super) fn of(channels: usize, taps: usize, own: bool, as_floats: bool) -> Steps {
-        let (terms, taps) = (channels.saturating_mul(taps), taps.max(1));
+    /// Those of filters, each of so many channels and taps.
+    pub(super) fn of([filters, channels, taps]: [usize; 3], groups: usize, own: bool, as_floats: bool) -> Steps {
+        let flat = !own && groups <= 1 && matrix::suits(filters, channels, taps);
+        let (terms, taps) = (channels.saturating_mul(taps), if flat { 1 } else { taps.max(1) });
         let quads = ((Steps::BETWEEN + taps / 2) / taps).max(1);
         let (mut parts, mut checks, mut count, mut most) = (Vec::new(), Vec::new(), 0, 0usize);
         let block = if as_floats { BLOCK } else { terms.max(1) };
@@ -141,7 +145,9 @@ impl Steps {
         }
         // Sums of parts count once for each that they are added to, beside.
         let times = if checks.is_empty() { 0 } else { quads * SOME * taps + 1 + parts.len() };
-        Steps { count, taps, parts, checks, between: quads * SOME * taps, times }
+        // Matrices beyond the first one are whole.
+        let count = if flat && count > matrix::MOST { count.next_multiple_of(matrix::MOST) } else { count };
+        Steps { count, taps, flat, parts, checks, between: quads * SOME * taps, times }
     }
 
     /// Makes the offsets of steps of those of quads at taps.
@@ -242,8 +248,7 @@ fn in_bytes(weight: i32) -> [u8; SOME] {
 
 impl FilterBytes<'_> {
     fn steps(&self) -> Steps {
-        let [_, channels, taps] = self.sizes;
-        Steps::of(channels, taps, self.own, self.scaling.is_of_floats())
+        Steps::of(self.sizes, self.groups, self.own, self.scaling.is_of_floats())
     }
 
     /// Numbers of packed filters.
@@ -291,7 +296,7 @@ impl FilterBytes<'_> {
     /// Sets the bits of rows for a filter; `counts` are those of terms.
     fn pack_one(&self, filter: usize, steps: &Steps, counts: &[f64], mut set: impl FnMut(usize, u32)) {
         let FilterBytes { bytes, sizes: [filters, channels, taps], own, turned, flip, scaling, .. } = *self;
-        let [next, apart] = if turned { [1, filters] } else { [channels * taps, 1] };
+        let ([next, apart], taps) = (if turned { [1, filters] } else { [channels * taps, 1] }, steps.taps);
         let row = bytes.get(filter * next..).unwrap_or(&[]);
         let less = u32::from(scaling.outside).wrapping_neg();
         let zero = scaling.of_filters.get(filter).or(scaling.of_filters.first()).map_or(0, |zero| zero ^ flip);

@@ -8,6 +8,7 @@
 
 mod filters;
 mod lengths;
+mod matrix;
 mod quantize;
 mod settle;
 #[cfg(test)]
@@ -18,11 +19,12 @@ pub use self::filters::{FilterBytes, Scales, Scaling};
 
 use self::filters::{SOME, Steps, loops_of_groups};
 use self::lengths::Lengths;
+use self::matrix::Rows;
 use self::quantize::{Numbers, PLACES};
 use self::settle::{Common, Open};
 use self::tile::{Loops, Own, Room, Tile, loops};
 use super::super::block::Out;
-use super::band::{Band, Grid, Source};
+use super::band::{Band, ELEMENTS, Grid, Source};
 use super::dense::tiles;
 use super::groups::{HALF, are_quarters, begin_late, first_channels, have_blocks, share_blocks};
 use super::{CHANNELS, READ, len_of};
@@ -37,6 +39,10 @@ const WORTH: (usize, usize) = (1 << 19, 1 << 21);
 
 /// Weights from which on threads share filters rather than places: each reads only its own.
 const MANY_WEIGHTS: usize = 1 << 18;
+
+/// Bytes that a band sees, about, and those of its rows, if sums are those of matrices.
+const NEAR: usize = ELEMENTS * size_of::<f32>();
+const ROWS: usize = 4 * NEAR;
 
 /// Terms of which each counts as one that is furthest from the zero point: bytes are seldom in doubt then.
 const FEW: usize = 32;
@@ -114,12 +120,12 @@ impl<'a> Bytes<'a> {
         let taps = self.axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul);
         let (filters, steps, loops) = match self.kind {
             Kind::All(filters, own) => {
-                let steps = Steps::of(self.of_each(), taps, false, own.scaling.is_of_floats());
+                let steps = Steps::of([filters, self.of_each(), taps], self.groups, false, own.scaling.is_of_floats());
                 (filters, steps, loops_of_groups(self.channels, filters, self.groups))
             }
             Kind::Own(_) | Kind::Greatest => {
                 let as_floats = matches!(self.kind, Kind::Own(own) if own.scaling.is_of_floats());
-                let steps = Steps::of(1, taps, true, as_floats);
+                let steps = Steps::of([self.channels, 1, taps], 1, true, as_floats);
                 let loops = match self.kind {
                     Kind::Own(own) => own.scaling.own_loops(),
                     _ => loops::<Own>(false),
@@ -136,8 +142,10 @@ impl<'a> Bytes<'a> {
         let parts = if by_filters { threads.min(groups).max(1) } else { 1 };
         let bands = if parts > 1 { 1 } else { threads };
         let source = Source::Blocks(self.images);
-        let grid =
-            Grid::of(&Axis::of_slice(*self.axes), self.channels, &source, bands, threads).ok_or(Stopped::Misfit)?;
+        // As many bytes as those of floats. Rows of matrices are taken for what is seen, as they take more.
+        let near = if steps.flat { (ROWS / taps).min(NEAR) } else { NEAR };
+        let grid = Grid::of(&Axis::of_slice(*self.axes), self.channels, &source, near, bands, threads)
+            .ok_or(Stopped::Misfit)?;
         let begin_late = begin_late(self.channels, filters, self.groups);
         let late = begin_late.then(|| taps.saturating_mul(HALF / SOME));
         Ok(BytesPlan { bytes: self, grid, loops, filters, steps, late, images, threads, parts, groups })
@@ -146,9 +154,14 @@ impl<'a> Bytes<'a> {
 
 impl BytesPlan<'_> {
     fn tables(&self) -> usize {
-        // The offsets of steps are made of those of quads, which are no more.
+        // The offsets of steps are made of those of quads, which are no more; of rows, those of taps alone are needed.
         let (count, late) = (self.steps.count, self.late.unwrap_or(0));
-        count.saturating_mul(if self.late.is_some() { 3 } else { 2 }).saturating_add(late)
+        let taps = if self.steps.flat { self.taps() } else { 0 };
+        count.saturating_mul(if self.late.is_some() { 3 } else { 2 }).saturating_add(late.max(taps))
+    }
+
+    fn taps(&self) -> usize {
+        self.bytes.axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul)
     }
 
     /// Numbers of scratch memory.
@@ -158,7 +171,17 @@ impl BytesPlan<'_> {
 
     /// Those of a thread.
     fn room(&self) -> usize {
-        self.grid.room().div_ceil(size_of::<u32>()).saturating_add(self.lengths())
+        let others = self.lengths().saturating_add(self.rows());
+        self.grid.room().div_ceil(size_of::<u32>()).saturating_add(others)
+    }
+
+    /// Those of them for [`Rows`].
+    fn rows(&self) -> usize {
+        if self.steps.flat {
+            Rows::room(&self.grid, self.bytes.channels, self.taps()).div_ceil(size_of::<u32>())
+        } else {
+            0
+        }
     }
 
     /// Those of them for [`Lengths`].
@@ -195,10 +218,16 @@ impl BytesPlan<'_> {
         let (early, rest) = tables.split_at_mut(steps.count);
         let (late, of_quads) = rest.split_at_mut(if self.late.is_some() { steps.count } else { 0 });
         let some = if matches!(bytes.kind, Kind::All(..)) { SOME } else { CHANNELS };
+        let of_quads = if self.steps.flat { of_quads.get_mut(..self.taps()).unwrap_or(&mut []) } else { of_quads };
         grid.offsets(some, of_quads, &mut resources.lookout())?;
-        steps.spread(of_quads, early);
-        steps.spread(of_quads.get(self.late.unwrap_or(0)..).unwrap_or(&[]), late);
+        if self.steps.flat {
+            early.iter_mut().zip((0..).step_by(SOME)).for_each(|(to, offset)| *to = offset);
+        } else {
+            steps.spread(of_quads, early);
+            steps.spread(of_quads.get(self.late.unwrap_or(0)..).unwrap_or(&[]), late);
+        }
         let (offsets, bands, to): ([&[u32]; 2], _, _) = ([early, late], grid.bands(), Out::of(out));
+        let taps = of_quads.get(..self.taps()).unwrap_or(&[]);
         let outside = self.requantize().map_or(0, |own| own.scaling.outside);
         let rooms = match self.room() {
             0 => (0..self.threads).map(|_| Default::default()).collect(),
@@ -210,12 +239,20 @@ impl BytesPlan<'_> {
             let groups = part * self.groups / self.parts..(part + 1) * self.groups / self.parts;
             let mut lookout = resources.lookout();
             let (lengths, room) = room.split_at_mut(self.lengths());
+            let (rows, room) = room.split_at_mut(self.rows());
             let seen = band.fill(&Source::Blocks(bytes.images), image, outside, cast_slice_mut(room), &mut lookout)?;
             let lengths = match self.requantize().filter(|own| own.scaling.is_of_floats()) {
-                Some(_) => Some(self.measure(&band, seen, early, cast_slice_mut(lengths), &mut lookout)?),
+                Some(_) => Some(self.measure(&band, seen, taps, cast_slice_mut(lengths), &mut lookout)?),
                 None => None,
             };
-            let task = Task { image, band, seen, offsets, lengths };
+            let rows = match self.steps.flat {
+                true => {
+                    let (seen, taps) = ((seen, grid.block()), (bytes.channels, taps));
+                    Some(Rows::write(&band, seen, taps, cast_slice_mut(rows), &mut lookout)?)
+                }
+                false => None,
+            };
+            let task = Task { image, band, seen, offsets, lengths, rows };
             self.task(&task, groups, to, &mut lookout)
         })
     }
@@ -225,15 +262,15 @@ impl BytesPlan<'_> {
         &self,
         band: &Band<'_>,
         seen: &[u8],
-        offsets: &[u32],
+        taps: &[u32],
         room: &'s mut [f32],
         lookout: &mut Lookout<'_>,
     ) -> Result<Lengths<'s>, Stopped> {
         let outside = self.requantize().map_or(0, |own| own.scaling.outside);
-        let (terms, furthest) = (self.bytes.of_each() * self.steps.taps, outside.max(255 - outside).into());
+        let (terms, furthest) = (self.bytes.of_each() * taps.len(), outside.max(255 - outside).into());
         match self.bytes.kind {
             Kind::All(..) if terms > FEW && self.bytes.groups <= 1 => {
-                let (seen, taps) = ((seen, self.grid.block()), offsets.get(..self.steps.taps).unwrap_or(&[]));
+                let seen = (seen, self.grid.block());
                 Lengths::of(band, seen, taps, (self.bytes.channels, outside, self.loops[0].squares), room, lookout)
             }
             // No byte is further from the zero point: of few, that is near enough. Each group would have its own.
@@ -271,9 +308,14 @@ impl BytesPlan<'_> {
             };
             let group = Group { loops, weights, start, positions, halves };
             for rows in band.parts(PLACES) {
-                for row in rows.clone() {
-                    lookout.after(steps.count * loops.filters * band.columns.len() / SOME)?;
-                    self.row(task, &group, (&rows, row), &mut room, out)?;
+                if task.rows.is_some() {
+                    lookout.after(steps.count * loops.filters * rows.len() * band.columns.len() / SOME)?;
+                    self.matrices(task, &group, &rows, &mut room, out)?;
+                } else {
+                    for row in rows.clone() {
+                        lookout.after(steps.count * loops.filters * band.columns.len() / SOME)?;
+                        self.row(task, &group, (&rows, row), &mut room, out)?;
+                    }
                 }
                 self.open(task, &group, &rows, (&mut room, &mut waiting), (out, &mut *lookout))?;
                 if bytes.tail.is_some() {
@@ -355,6 +397,7 @@ impl BytesPlan<'_> {
                     pace,
                     checks: &self.steps.checks,
                     numbers: self.numbers(group, weights, 0),
+                    outside: own.scaling.outside,
                     zero: own.scaling.zero.into(),
                     out: out.at(place * CHANNELS),
                     out_block: group.positions * CHANNELS,
@@ -373,6 +416,51 @@ impl BytesPlan<'_> {
                 }
                 (loops.store)(&tile, together.len(), room);
             }
+        }
+        Ok(())
+    }
+
+    /// Computes the places of a part by matrices.
+    fn matrices(
+        &self,
+        task: &Task<'_>,
+        group: &Group<'_>,
+        rows: &Range<usize>,
+        room: &mut Room,
+        out: Out<u8>,
+    ) -> Result<(), Stopped> {
+        let (Task { band, .. }, loops) = (task, group.loops);
+        let (own, weights) = self.requantize().zip(group.weights).ok_or(Stopped::Misfit)?;
+        let (seen, matrices) = task.rows.as_ref().zip(loops.matrices).ok_or(Stopped::Misfit)?;
+        let number = |row: usize| (row - band.rows.start) * band.columns.len();
+        let places = number(rows.start)..number(rows.end);
+        // Each pair of matrices fetches some of what the next group reads: its weights follow.
+        let pairs = |places: usize| places.div_ceil(2 * matrix::MOST);
+        let pace = (loops.filters * size_of::<u32>()).div_ceil(pairs(number(band.rows.end)).max(1)).min(LINE);
+        let next = weights.as_ptr_range().end.cast::<u8>();
+        let lengths = task.lengths.as_ref().map_or(std::ptr::null(), |lengths| lengths.row(rows.start).as_ptr());
+        // SAFETY: rows, weights and numbers are those of the places and of the group; there is a length for each place, and the
+        // places of the output are this task's. Places of a part that have doubts are no more than fit.
+        unsafe {
+            let tile = Tile {
+                image: [std::ptr::null(); 2],
+                offsets: [std::ptr::null(); 2],
+                weights: weights.as_ptr(),
+                steps: self.steps.count,
+                next: next.wrapping_add(pairs(places.start) * self.steps.count * pace),
+                pace,
+                checks: &self.steps.checks,
+                numbers: self.numbers(group, weights, 0),
+                outside: own.scaling.outside,
+                zero: own.scaling.zero.into(),
+                out: out.at((group.start + band.number(rows.start, band.columns.start)) * CHANNELS),
+                out_block: group.positions * CHANNELS,
+                lengths,
+                filters: loops.filters,
+                first: 0,
+                at: 0,
+            };
+            matrices(&tile, seen, places, room);
         }
         Ok(())
     }
@@ -409,7 +497,13 @@ impl BytesPlan<'_> {
             };
             let to = (group.start + block * group.positions + first + place) * CHANNELS + lane;
             // SAFETY: doubts are about bytes of the part.
-            let (image, out) = unsafe { (seen.as_ptr().add(first_seen + from + own), out.at(to)) };
+            let (image, out) = unsafe {
+                let image = match &task.rows {
+                    Some(seen) => seen.from((rows.start - band.rows.start) * columns + place),
+                    None => seen.as_ptr().add(first_seen + from + own),
+                };
+                (image, out.at(to))
+            };
             waiting.open.push(Open { image, late, weights: weights.as_ptr(), filter, out });
             if waiting.open.len() == most {
                 self.settle(task, waiting, lookout)?;
@@ -476,6 +570,8 @@ struct Task<'a> {
     offsets: [&'a [u32]; 2],
     /// If bytes are to be those of floats.
     lengths: Option<Lengths<'a>>,
+    /// If sums are those of matrices.
+    rows: Option<Rows<'a>>,
 }
 
 for_each_level! {

@@ -240,6 +240,11 @@ fn cases() -> Vec<Case> {
         (1, 2, 3, [axis(1, 1, 1, 1, [3, 3]), axis(2, 1, 5, 1, [9, 9])]),
         (1, 2, 18, [axis(3, 3, 1, 1, [1, 1]), axis(500, 3, 1, 1, [1, 1])]),
         (1, 600, 440, square(2, 1, 1, 0)),
+        // As many taps as matrices take for terms, of one row, of one column and of both, far apart or not, and one more.
+        (1, 40, 34, [axis(3, 3, 1, 2, [2, 2]), axis(12, 4, 2, 1, [1, 3])]),
+        (2, 16, 33, [axis(2, 1, 1, 1, [0, 0]), axis(20, 7, 1, 1, [3, 3])]),
+        (1, 33, 32, [axis(7, 9, 2, 1, [3, 2]), axis(3, 1, 1, 1, [1, 1])]),
+        (1, 16, 32, [axis(1, 1, 1, 1, [0, 0]), axis(22, 13, 1, 2, [4, 4])]),
     ]
     .into_iter()
     .map(|(images, channels, filters, axes)| Case { images, channels, filters, axes })
@@ -542,7 +547,7 @@ fn bytes_of_floats_of_any_kind() {
         let mut any = Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let own = any.below(4) == 0;
         let most = any.of(&[6, 40, 300, 900]);
-        let (channels, filters) = (1 + any.below(most), 1 + any.below(40));
+        let (channels, filters) = (1 + any.below(most), 1 + any.below(80));
         let side = |any: &mut Numbers| {
             let (kernel, dilation, pads) =
                 (any.of(&[1, 2, 3, 1, 2, 3, 9]), 1 + any.below(2), [any.below(3), any.below(2)]);

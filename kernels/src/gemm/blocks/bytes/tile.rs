@@ -11,6 +11,9 @@ use super::super::CHANNELS;
 use super::super::tile::each_place;
 use super::filters::{Check, QUADS, SOME, Steps};
 use super::lengths::{Image, Squares, squares};
+#[cfg(target_arch = "x86_64")]
+use super::matrix::matrices;
+use super::matrix::{MOST, Matrices, Rows};
 use super::quantize::{Doubts, Numbers, Quantize, Row};
 use super::settle::{Common, Open, Settle, settle};
 use crate::cpu::fetch;
@@ -36,7 +39,8 @@ pub(super) struct Tile<'a> {
     pub(super) next: *const u8,
     pub(super) pace: usize,
     pub(super) numbers: Numbers,
-    /// The zero point of the output.
+    /// The zero point of the image, and that of the output.
+    pub(super) outside: u8,
     pub(super) zero: f32,
     pub(super) out: *mut u8,
     pub(super) out_block: usize,
@@ -180,6 +184,8 @@ pub(super) struct Loops {
     pub(super) prefers_few: bool,
     pub(super) squares: Squares,
     pub(super) settle: Settle,
+    /// If the processor has matrices.
+    pub(super) matrices: Option<Matrices>,
 }
 
 /// Adds the sums of a part of a tile, and the magnitudes that they have at some checks, of which the last is at its end, to
@@ -189,28 +195,48 @@ pub(super) struct Loops {
 /// See [`Tile`]; the processor must have what the vectors need.
 pub(super) type Sums = unsafe fn(&Tile<'_>, Range<usize>, Range<usize>, &mut Room);
 
-/// Sums of the filters of a tile at each place.
+/// Sums of the filters of a tile at each place, as often as there are `TIMES`.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(super) struct Sum([MaybeUninit<u32>; Sum::MOST]);
+pub(super) struct Sum<const TIMES: usize>([[MaybeUninit<u32>; 2 * MOST * 2 * CHANNELS]; TIMES]);
 
-impl Sum {
-    const MOST: usize = 14 * 2 * CHANNELS;
+impl<const TIMES: usize> Sum<TIMES> {
+    fn new() -> Self {
+        Sum([const { [const { MaybeUninit::uninit() }; _] }; TIMES])
+    }
 }
 
 /// Memory for a tile.
 #[derive(Debug)]
 pub(super) struct Room {
-    totals: Sum,
+    totals: Sum<1>,
     /// The magnitudes of partial sums.
-    sizes: Sum,
+    sizes: Sum<1>,
+    /// Sums of matrices, at some checks.
+    partial: Sum<{ Room::CHECKS }>,
     pub(super) doubts: Doubts,
 }
 
+/// Where sums are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pointers {
+    pub(super) totals: *mut u32,
+    pub(super) sizes: *mut u32,
+    pub(super) partial: *mut u32,
+}
+
 impl Room {
+    /// Checks at which sums of matrices are kept: half of those of a block.
+    pub(super) const CHECKS: usize = 3;
+
     pub(super) fn new() -> Room {
-        let [totals, sizes] = std::array::from_fn(|_| Sum([const { MaybeUninit::uninit() }; Sum::MOST]));
-        Room { totals, sizes, doubts: Doubts::new() }
+        Room { totals: Sum::new(), sizes: Sum::new(), partial: Sum::new(), doubts: Doubts::new() }
+    }
+
+    pub(super) fn pointers(&mut self) -> Pointers {
+        let Room { totals, sizes, partial, .. } = self;
+        let [totals, sizes] = [totals, sizes].map(|sum| sum.0.as_mut_ptr().cast());
+        Pointers { totals, sizes, partial: partial.0.as_mut_ptr().cast() }
     }
 }
 
@@ -224,8 +250,9 @@ impl Loops {
     /// better things to hold.
     pub(super) fn together(&self, steps: &Steps) -> usize {
         const FEW: usize = 64;
+        const SUMS: usize = 14 * 2 * CHANNELS;
         let most = self.most(steps);
-        if steps.count < FEW { most * (Sum::MOST / (self.filters * most)).max(1) } else { most }
+        if steps.count < FEW { most * (SUMS / (self.filters * most)).max(1) } else { most }
     }
 
     /// Sums a tile of so many places.
@@ -260,8 +287,8 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
     room: &mut Room,
 ) {
     let at = tile.at * W * V::COUNT;
-    let [totals, sizes] =
-        [&mut room.totals, &mut room.sizes].map(|sum| sum.0.as_mut_ptr().cast::<u32>().wrapping_add(at));
+    let Pointers { totals, sizes, .. } = room.pointers();
+    let [totals, sizes] = [totals, sizes].map(|sum| sum.wrapping_add(at));
     // SAFETY: the caller's.
     unsafe {
         let (mut sums, mut own_sizes, mut step) = ([[V::zero(); W]; R], [[V::zero(); W]; R], steps.start);
@@ -356,8 +383,9 @@ unsafe fn add<V: Quantize, S: Seen, const W: usize, const R: usize, const FEW: u
 /// # Safety
 /// See [`Loops`] and [`Vector`].
 #[inline(always)]
-unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
+pub(super) unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
     let Tile { numbers, zero, filters, lengths, .. } = *tile;
+    let Pointers { totals, sizes, .. } = room.pointers();
     // SAFETY: the caller's.
     unsafe {
         // The numbers of a vector stay in registers.
@@ -367,13 +395,13 @@ unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
             let (bias, to) = (numbers.load::<V>(Row::Bias, lane), tile.out.add(lane / CHANNELS * tile.out_block));
             for place in 0..places {
                 let number = place * filters + lane;
-                let sum = V::load(room.totals.0.as_ptr().add(number).cast()).add(bias).floats();
+                let sum = V::load(totals.add(number)).add(bias).floats();
                 let scaled = sum.mul_add(factor, addend);
                 let apart = V::quantize(scaled, zero, to.add(place * CHANNELS + lane % CHANNELS));
                 if !lengths.is_null() {
                     let path = match tile.checks.len() {
                         ..2 => V::magnitudes(sum),
-                        _ => V::load(room.sizes.0.as_ptr().add(number).cast()).unsigned_floats(),
+                        _ => V::load(sizes.add(number)).unsigned_floats(),
                     };
                     let certain = V::Floats::splat(lengths.add(place)).mul_add(slope, certain);
                     let lanes = V::greater(apart, path.mul_add(climb, certain));
@@ -399,6 +427,7 @@ macro_rules! loops_of {
             prefers_few: <$vector as Dot>::PREFERS_FEW,
             squares: $level::squares,
             settle: $level::settle::<$seen>,
+            matrices: None,
         }
     };
 }
@@ -457,6 +486,15 @@ level!(#[target_feature(enable = "avx2,fma,avxvnni")] narrow_vnni: VnniU32x8);
 #[cfg(target_arch = "x86_64")]
 level!(#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")] wide: U32x16);
 
+/// # Safety
+/// See [`Matrices`]; these are the features of the vector.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")]
+unsafe fn with_tiles<const W: usize>(tile: &Tile<'_>, rows: &Rows<'_>, places: Range<usize>, room: &mut Room) {
+    // SAFETY: the caller's.
+    unsafe { matrices::<U32x16, W>(tile, rows, places, room) }
+}
+
 type Eight = Plain<u32, 8>;
 
 /// The loops for this processor: of two blocks of filters if there are such loops and `two` is asked for, else of one.
@@ -464,9 +502,16 @@ pub(super) fn loops<S: Seen>(two: bool) -> Loops {
     #[cfg(target_arch = "x86_64")]
     match crate::cpu::level_of_bytes() {
         5.. => {
+            let has_tiles = crate::cpu::has_tiles();
             return match two {
-                true => loops_of!(U32x16, wide, S, 2; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-                false => loops_of!(U32x16, wide, S, 1; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+                true => Loops {
+                    matrices: has_tiles.then_some(with_tiles::<2>),
+                    ..loops_of!(U32x16, wide, S, 2; 1 2 3 4 5 6 7 8 9 10 11 12 13 14)
+                },
+                false => Loops {
+                    matrices: has_tiles.then_some(with_tiles::<1>),
+                    ..loops_of!(U32x16, wide, S, 1; 1 2 3 4 5 6 7 8 9 10 11 12 13 14)
+                },
             };
         }
         4 => return loops_of!(VnniU32x8, narrow_vnni, S, 2; 1 2 3 4 5 6),
