@@ -17,16 +17,15 @@ use std::ops::Range;
 /// Rows of a matrix, and its steps, at most.
 pub(super) const MOST: usize = 16;
 
-/// Filters that are worth it, at least.
-const FILTERS: usize = 32;
+/// Filters that are worth it, at least, and channels of each.
+const WORTH: usize = 32;
 
 /// Taps that are written at once, at most.
 const TAPS: usize = 12;
 
 /// Whether filters that see all of so many channels are multiplied as matrices.
 pub(super) fn suits(filters: usize, channels: usize, taps: usize) -> bool {
-    let spreads = taps == 1 && channels > 0 || taps > 1 && taps <= TAPS && channels >= CHANNELS;
-    filters >= FILTERS && spreads && write().is_some()
+    filters.min(channels) >= WORTH && (1..=TAPS).contains(&taps) && write().is_some()
 }
 
 /// Writes what neighbours see to rows that are so many bytes apart.
@@ -83,10 +82,11 @@ pub(super) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// Bytes from a row to the next: an odd number of lines, so that those of neighbours stay in the cache together. Blocks are
-    /// written in whole lines.
+    /// written in whole lines, those of a single tap together.
     fn apart(channels: usize, taps: usize) -> usize {
         let block = CHANNELS.saturating_mul(taps);
-        let len = block.saturating_mul(channels.div_ceil(CHANNELS)).saturating_add(block.wrapping_neg() % LINE);
+        let beyond = if taps > 1 { block.wrapping_neg() % LINE } else { 0 };
+        let len = block.saturating_mul(channels.div_ceil(CHANNELS)).saturating_add(beyond);
         (len.div_ceil(LINE) | 1).saturating_mul(LINE)
     }
 

@@ -242,9 +242,9 @@ fn cases() -> Vec<Case> {
         (1, 600, 440, square(2, 1, 1, 0)),
         // As many taps as matrices take for terms, of one row, of one column and of both, far apart or not, and one more.
         (1, 40, 34, [axis(3, 3, 1, 2, [2, 2]), axis(12, 4, 2, 1, [1, 3])]),
-        (2, 16, 33, [axis(2, 1, 1, 1, [0, 0]), axis(20, 7, 1, 1, [3, 3])]),
+        (2, 32, 33, [axis(2, 1, 1, 1, [0, 0]), axis(20, 7, 1, 1, [3, 3])]),
         (1, 33, 32, [axis(7, 9, 2, 1, [3, 2]), axis(3, 1, 1, 1, [1, 1])]),
-        (1, 16, 32, [axis(1, 1, 1, 1, [0, 0]), axis(22, 13, 1, 2, [4, 4])]),
+        (1, 32, 32, [axis(1, 1, 1, 1, [0, 0]), axis(22, 13, 1, 2, [4, 4])]),
     ]
     .into_iter()
     .map(|(images, channels, filters, axes)| Case { images, channels, filters, axes })
