@@ -142,7 +142,7 @@ pub(super) use x86::matrices;
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::filters::Check;
-    use super::super::quantize::Quantize;
+    use super::super::quantize::{Numbers, Quantize};
     use super::super::tile::{Pointers, Room, Tile, store};
     use super::{CHANNELS, LINES, MOST, Order, Range, Rows, SOME};
     use crate::cpu::{LINE, fetch};
@@ -274,9 +274,9 @@ mod x86 {
                     let to = [sizes, totals].map(|to| to.add(before * CHANNELS * W));
                     let what = (first, last.then_some(parts));
                     match number + 1 - first {
-                        1 => look::<V, W, 1>(tile, what, (from, at(2)), count, to),
-                        2 => look::<V, W, 2>(tile, what, (from, at(2)), count, to),
-                        _ => look::<V, W, { Room::CHECKS }>(tile, what, (from, at(2)), count, to),
+                        1 => look::<V, W, 1>(tile.numbers, what, (from, at(2)), count, to),
+                        2 => look::<V, W, 2>(tile.numbers, what, (from, at(2)), count, to),
+                        _ => look::<V, W, { Room::CHECKS }>(tile.numbers, what, (from, at(2)), count, to),
                     }
                     before += count;
                 }
@@ -315,35 +315,13 @@ mod x86 {
     }
 
     /// Adds the magnitudes that sums of so many places have at `N` checks from one on to sizes, and the last sums to totals if
-    /// they are those of a `part`. Those of the first one are written.
+    /// they are those of a `part`. Those of the first checks, and of the first part, are written.
     ///
     /// # Safety
     /// As above, for numbers of all filters at all places.
     #[inline(always)]
     unsafe fn look<V: Quantize, const W: usize, const N: usize>(
-        tile: &Tile<'_>,
-        (first, part): (usize, Option<usize>),
-        (from, apart): (*const u32, usize),
-        count: usize,
-        to: [*mut u32; 2],
-    ) {
-        // SAFETY: the caller's.
-        unsafe {
-            match (first == 0, tile.outside == 0) {
-                (false, false) => look_at::<V, W, N, false, false>(tile, (first, part), (from, apart), count, to),
-                (false, true) => look_at::<V, W, N, false, true>(tile, (first, part), (from, apart), count, to),
-                (true, _) => look_at::<V, W, N, true, false>(tile, (first, part), (from, apart), count, to),
-            }
-        }
-    }
-
-    /// As above: `FIRST` sums, or sums that are those of what is less its zero points, as these are 0.
-    ///
-    /// # Safety
-    /// As above.
-    #[inline(always)]
-    unsafe fn look_at<V: Quantize, const W: usize, const N: usize, const FIRST: bool, const PLAIN: bool>(
-        tile: &Tile<'_>,
+        numbers: Numbers,
         (first, part): (usize, Option<usize>),
         (from, apart): (*const u32, usize),
         count: usize,
@@ -351,29 +329,27 @@ mod x86 {
     ) {
         // SAFETY: the caller's.
         unsafe {
-            let mut less = [[V::zero(); W]; N];
-            for (check, less) in less.iter_mut().enumerate() {
-                for (at, less) in less.iter_mut().enumerate() {
-                    *less = tile.numbers.less(first + check, at * V::COUNT);
+            let mut less = [[V::zero(); N]; W];
+            for (vector, less) in less.iter_mut().enumerate() {
+                for (check, less) in less.iter_mut().enumerate() {
+                    *less = numbers.less(first + check, vector * V::COUNT);
                 }
             }
-            for number in 0..count {
-                for at in 0..W {
-                    let number = (number * W + at) * V::COUNT;
-                    let (mut sum, mut size) = (V::zero(), V::zero());
-                    if !FIRST {
-                        size = V::load(sizes.add(number));
-                    }
+            for place in 0..count {
+                for (vector, less) in less.iter().enumerate() {
+                    let number = (place * W + vector) * V::COUNT;
+                    let [size_at, total_at] = [sizes, totals].map(|to| to.add(number));
+                    let mut size = if first == 0 { V::zero() } else { V::load(size_at) };
+                    let mut sum = V::zero();
                     for (check, less) in less.iter().enumerate() {
                         sum = V::load(from.add(check * apart + number));
-                        let [less, ..] = less.get_unchecked(at..) else { continue };
-                        size = size.add(if PLAIN { sum } else { sum.add(*less) }.sizes());
+                        size = size.add(sum.add(*less).sizes());
                     }
-                    size.store(sizes.add(number));
+                    size.store(size_at);
                     match part {
                         None => {}
-                        Some(0) => sum.store(totals.add(number)),
-                        Some(_) => V::load(totals.add(number)).add(sum).store(totals.add(number)),
+                        Some(0) => sum.store(total_at),
+                        Some(_) => V::load(total_at).add(sum).store(total_at),
                     }
                 }
             }

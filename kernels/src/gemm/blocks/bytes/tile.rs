@@ -39,8 +39,7 @@ pub(super) struct Tile<'a> {
     pub(super) next: *const u8,
     pub(super) pace: usize,
     pub(super) numbers: Numbers,
-    /// The zero point of the image, and that of the output.
-    pub(super) outside: u8,
+    /// The zero point of the output.
     pub(super) zero: f32,
     pub(super) out: *mut u8,
     pub(super) out_block: usize,
