@@ -378,11 +378,15 @@ fn bytes_of_floats_that_are_off() {
         if at.is_multiple_of(2) { number } else { (-number as i32 * 100 / 60) as i8 }
     });
     let mut off = 0;
-    let mut check = |x: &[u8], w: &[i8], image: f32| {
+    let mut check = |x: &[u8], w: &[i8], image: f32, (outside, zero): (u8, u8)| {
         let of_filters: Vec<f32> = (0..filters).map(|filter| 0.013 + filter as f32 / 1021.0).collect();
         let sums: Vec<[f64; 2]> = (0..filters)
             .map(|filter| {
-                let terms = || x.iter().zip(&w[filter * channels..]).map(|(x, w)| (i32::from(*x), i32::from(*w)));
+                let terms = || {
+                    x.iter()
+                        .zip(&w[filter * channels..])
+                        .map(|(x, w)| (i32::from(*x) - i32::from(outside), i32::from(*w)))
+                };
                 let whole: i32 = terms().map(|(x, w)| x * w).sum();
                 let floats: Vec<_> = terms().map(|(x, w)| (x as f32 * image, w as f32 * of_filters[filter])).collect();
                 let block = |part: &[(f32, f32)]| part.iter().fold(0f32, |sum, (x, w)| x.mul_add(*w, sum));
@@ -398,14 +402,15 @@ fn bytes_of_floats_that_are_off() {
                 ((low + 0.5) * f64::from(out) - exact - part * (sum - exact)) as f32
             };
             let bias: Vec<f32> = sums.iter().map(between).collect();
-            let byte = |(sum, bias): (f64, &f32)| ((sum as f32 + bias) / out).round_ties_even() + 100.0;
+            let byte = |(sum, bias): (f64, &f32)| ((sum as f32 + bias) / out).round_ties_even() + f32::from(zero);
             let want: Vec<u8> = sums.iter().map(|[sum, _]| *sum).zip(&bias).map(|of| byte(of) as u8).collect();
-            let exact =
-                |([_, exact], bias): (&[f64; 2], &f32)| ((exact + f64::from(*bias)) / f64::from(out)).round() + 100.0;
+            let exact = |([_, exact], bias): (&[f64; 2], &f32)| {
+                ((exact + f64::from(*bias)) / f64::from(out)).round() + f64::from(zero)
+            };
             off += sums.iter().zip(&bias).map(exact).zip(&want).filter(|(exact, want)| *exact as u8 != **want).count();
             let scales = Scales::Floats { images: image, weights: &of_filters, bias: Some(&bias), out };
             let (resources, scaling) =
-                (Resources { threads: 1, stop: None }, Scaling { outside: 0, of_filters: &[], scales, zero: 100 });
+                (Resources { threads: 1, stop: None }, Scaling { outside, of_filters: &[], scales, zero });
             at_each_level(|| {
                 let (bytes, sizes) = (bytemuck::cast_slice(w), [filters, channels, 1]);
                 let packing = FilterBytes { bytes, sizes, own: false, groups: 1, turned: false, flip: 0, scaling };
@@ -422,8 +427,10 @@ fn bytes_of_floats_that_are_off() {
         let weights = |of: &dyn Fn(usize, usize) -> i8| -> Vec<i8> {
             (0..filters * channels).map(|at| of(at / channels, at % channels)).collect()
         };
-        check(&same.0, &weights(&same.1), image);
-        check(&balanced.0, &weights(&balanced.1), image);
+        check(&same.0, &weights(&same.1), image, (0, 100));
+        // The same sums below 0, of bytes that give none without their zero point.
+        check(&vec![0; channels], &weights(&same.1), image, (201, 250));
+        check(&balanced.0, &weights(&balanced.1), image, (0, 100));
     }
     assert!(cfg!(miri) || off > 3000, "{off}");
 }
