@@ -423,13 +423,16 @@ fn bytes_of_floats_that_are_off() {
             });
         }
     };
-    for image in (0..sized(24, 1)).map(|at| 0.0173 + at as f32 / 307.0) {
+    for at in 0..sized(24, 1) {
+        let image = 0.0173 + at as f32 / 307.0;
         let weights = |of: &dyn Fn(usize, usize) -> i8| -> Vec<i8> {
             (0..filters * channels).map(|at| of(at / channels, at % channels)).collect()
         };
         check(&same.0, &weights(&same.1), image, (0, 100));
-        // The same sums below 0, of bytes that give none without their zero point.
-        check(&vec![0; channels], &weights(&same.1), image, (201, 250));
+        if at % 6 == 0 {
+            // The same sums below 0, of bytes that give none without their zero point.
+            check(&vec![0; channels], &weights(&same.1), image, (201, 250));
+        }
         check(&balanced.0, &weights(&balanced.1), image, (0, 100));
     }
     assert!(cfg!(miri) || off > 3000, "{off}");
