@@ -28,7 +28,7 @@ pub(super) fn are_allowed() -> bool {
         return false;
     }
     // SAFETY: processors with AVX-512 have this leaf, and systems that let programs use it set states.
-    #[allow(unused_unsafe)] // asking became safe with Rust 1.91
+    #[allow(unused_unsafe)] // newer versions of Rust call asking safe
     let (features, states) = unsafe { (__cpuid_count(7, 0).edx, states()) };
     features & FEATURES == FEATURES && states & STATES == STATES && ask()
 }

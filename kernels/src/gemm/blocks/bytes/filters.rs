@@ -112,6 +112,9 @@ pub(super) struct Check {
     pub(super) last: bool,
 }
 
+// A matrix ends where a block of a sum does, and a look at partial sums.
+const _: () = assert!(BLOCK.is_multiple_of(SOME * matrix::MOST) && Steps::BETWEEN.is_multiple_of(matrix::MOST));
+
 impl Steps {
     /// Steps between checks, about: these are few beside them, and sums don't become much larger between two.
     const BETWEEN: usize = 16;
