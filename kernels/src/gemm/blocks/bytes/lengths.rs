@@ -70,10 +70,9 @@ impl<'a> Lengths<'a> {
         Ok(Lengths { first: band.rows.start, columns: band.columns.len(), all })
     }
 
-    /// Those of a row.
-    pub(super) fn row(&self, row: usize) -> &[f32] {
-        let start = (row - self.first) * self.columns;
-        self.all.get(start..start + self.columns).unwrap_or(&[])
+    /// Those of a row, and of all that follow.
+    pub(super) fn from(&self, row: usize) -> &[f32] {
+        self.all.get((row - self.first) * self.columns..).unwrap_or(&[])
     }
 }
 

@@ -375,13 +375,12 @@ impl BytesPlan<'_> {
         let most = loops.most(&self.steps);
         let (tiles_before, count) = band.among(row, most);
         let pace = (loops.filters * size_of::<u32>()).div_ceil(count.max(1)).min(LINE);
-        let next = weights.as_ptr_range().end.cast::<u8>();
         let mut number = tiles_before;
         for together in tiles(band.columns.clone(), loops.together(&self.steps)) {
             let start = together.start;
             let (place, first) = (group.start + band.number(row, start), before + start - band.columns.start);
             let lengths = match &task.lengths {
-                Some(lengths) => lengths.row(row).get(start - band.columns.start..).ok_or(Stopped::Misfit)?.as_ptr(),
+                Some(lengths) => lengths.from(row).get(start - band.columns.start..).ok_or(Stopped::Misfit)?.as_ptr(),
                 None => std::ptr::null(),
             };
             // SAFETY: offsets are those of the band, from whose places on they are in what is seen; weights and numbers are
@@ -391,21 +390,12 @@ impl BytesPlan<'_> {
                 let mut tile = Tile {
                     image: group.halves.map(|(block, _)| seen.as_ptr().add(block + band.place(row, start))),
                     offsets: group.halves.map(|(_, late)| of_half(task.offsets, late).as_ptr()),
-                    weights: weights.as_ptr(),
-                    steps: self.steps.count,
-                    next,
                     pace,
-                    checks: &self.steps.checks,
-                    numbers: self.numbers(group, weights, 0),
-                    zero: own.scaling.zero.into(),
-                    out: out.at(place * CHANNELS),
-                    out_block: group.positions * CHANNELS,
                     lengths,
-                    filters: loops.filters,
                     first,
-                    at: 0,
+                    ..self.tile(own, group, weights, out.at(place * CHANNELS))
                 };
-                let image = tile.image;
+                let (image, next) = (tile.image, tile.next);
                 for places in tiles(together.clone(), most) {
                     tile.at = places.start - start;
                     tile.image = image.map(|image| image.add(tile.at * CHANNELS));
@@ -436,31 +426,37 @@ impl BytesPlan<'_> {
         // Each pair of matrices fetches some of what the next group reads: its weights follow.
         let pairs = |places: usize| places.div_ceil(2 * matrix::MOST);
         let pace = (loops.filters * size_of::<u32>()).div_ceil(pairs(number(band.rows.end)).max(1)).min(LINE);
-        let next = weights.as_ptr_range().end.cast::<u8>();
-        let lengths = task.lengths.as_ref().map_or(std::ptr::null(), |lengths| lengths.row(rows.start).as_ptr());
+        let lengths = task.lengths.as_ref().map_or(std::ptr::null(), |lengths| lengths.from(rows.start).as_ptr());
         // SAFETY: rows, weights and numbers are those of the places and of the group; there is a length for each place, and the
         // places of the output are this task's. Places of a part that have doubts are no more than fit.
         unsafe {
-            let tile = Tile {
-                image: [std::ptr::null(); 2],
-                offsets: [std::ptr::null(); 2],
-                weights: weights.as_ptr(),
-                steps: self.steps.count,
-                next: next.wrapping_add(pairs(places.start) * self.steps.count * pace),
-                pace,
-                checks: &self.steps.checks,
-                numbers: self.numbers(group, weights, 0),
-                zero: own.scaling.zero.into(),
-                out: out.at((group.start + band.number(rows.start, band.columns.start)) * CHANNELS),
-                out_block: group.positions * CHANNELS,
-                lengths,
-                filters: loops.filters,
-                first: 0,
-                at: 0,
-            };
+            let to = out.at((group.start + band.number(rows.start, band.columns.start)) * CHANNELS);
+            let mut tile = Tile { pace, lengths, ..self.tile(own, group, weights, to) };
+            tile.next = tile.next.wrapping_add(pairs(places.start) * self.steps.count * pace);
             matrices(&tile, seen, places, room);
         }
         Ok(())
+    }
+
+    /// What is the same for all tiles of a group, from a place of the output on.
+    fn tile(&self, own: &Requantize<'_>, group: &Group<'_>, weights: &[u32], out: *mut u8) -> Tile<'_> {
+        Tile {
+            image: [std::ptr::null(); 2],
+            offsets: [std::ptr::null(); 2],
+            weights: weights.as_ptr(),
+            steps: self.steps.count,
+            next: weights.as_ptr_range().end.cast(),
+            pace: 0,
+            checks: &self.steps.checks,
+            numbers: self.numbers(group, weights, 0),
+            zero: own.scaling.zero.into(),
+            out,
+            out_block: group.positions * CHANNELS,
+            lengths: std::ptr::null(),
+            filters: group.loops.filters,
+            first: 0,
+            at: 0,
+        }
     }
 
     /// Takes the doubts of a part, and settles those that fill a vector.
