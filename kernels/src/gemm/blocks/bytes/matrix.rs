@@ -35,6 +35,7 @@ pub(super) fn suits(filters: usize, channels: usize, taps: usize) -> bool {
 type Write = unsafe fn(from: *const u8, what: &Order, to: *mut u8, apart: usize, places: usize);
 
 /// What is written for a place: blocks, and the channels of each at all taps.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))] // nobody writes there
 struct Order {
     /// Blocks, and bytes from one to the next.
     blocks: usize,

@@ -11,9 +11,9 @@ use super::super::CHANNELS;
 use super::super::tile::each_place;
 use super::filters::{Check, QUADS, SOME, Steps};
 use super::lengths::{Image, Squares, squares};
+use super::matrix::{MOST, Matrices};
 #[cfg(target_arch = "x86_64")]
-use super::matrix::matrices;
-use super::matrix::{MOST, Matrices, Rows};
+use super::matrix::{Rows, matrices};
 use super::quantize::{Doubts, Numbers, Quantize, Row};
 use super::settle::{Common, Open, Settle, settle};
 use crate::cpu::fetch;
@@ -212,6 +212,7 @@ pub(super) struct Room {
     /// The magnitudes of partial sums.
     sizes: Sum<1>,
     /// Sums of matrices, at some checks.
+    #[cfg(target_arch = "x86_64")]
     partial: Sum<{ Room::CHECKS }>,
     pub(super) doubts: Doubts,
 }
@@ -221,21 +222,32 @@ pub(super) struct Room {
 pub(super) struct Pointers {
     pub(super) totals: *mut u32,
     pub(super) sizes: *mut u32,
+    #[cfg(target_arch = "x86_64")]
     pub(super) partial: *mut u32,
 }
 
 impl Room {
     /// Checks at which sums of matrices are kept: half of those of a block.
+    #[cfg(target_arch = "x86_64")]
     pub(super) const CHECKS: usize = 3;
 
     pub(super) fn new() -> Room {
-        Room { totals: Sum::new(), sizes: Sum::new(), partial: Sum::new(), doubts: Doubts::new() }
+        Room {
+            totals: Sum::new(),
+            sizes: Sum::new(),
+            #[cfg(target_arch = "x86_64")]
+            partial: Sum::new(),
+            doubts: Doubts::new(),
+        }
     }
 
     pub(super) fn pointers(&mut self) -> Pointers {
-        let Room { totals, sizes, partial, .. } = self;
-        let [totals, sizes] = [totals, sizes].map(|sum| sum.0.as_mut_ptr().cast());
-        Pointers { totals, sizes, partial: partial.0.as_mut_ptr().cast() }
+        Pointers {
+            totals: self.totals.0.as_mut_ptr().cast(),
+            sizes: self.sizes.0.as_mut_ptr().cast(),
+            #[cfg(target_arch = "x86_64")]
+            partial: self.partial.0.as_mut_ptr().cast(),
+        }
     }
 }
 
