@@ -15,9 +15,11 @@ pub(super) fn forced() -> Option<u8> {
 /// Runs `work` at each level that this processor has, on this thread.
 pub fn at_each_level(mut work: impl FnMut()) {
     #[cfg(target_arch = "x86_64")]
-    let most = if super::cpu::has_tiles() { 6 } else { super::cpu::level() };
-    #[cfg(target_arch = "x86_64")]
-    let levels = [0, 3, 4, 5, 6].into_iter().filter(|&level| level <= most).collect::<Vec<_>>();
+    let levels = {
+        // With matrices of bytes, and without them.
+        let most = if super::cpu::has_tiles() { 6 } else { super::cpu::level() };
+        [0, 3, 4, 5, 6].into_iter().filter(|&level| level <= most).collect::<Vec<_>>()
+    };
     #[cfg(not(target_arch = "x86_64"))]
     let levels = [0];
     for level in levels {

@@ -110,6 +110,10 @@ impl<'a> Bytes<'a> {
         self.channels / self.groups.max(1)
     }
 
+    fn taps(&self) -> usize {
+        self.axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul)
+    }
+
     /// Whether each filter sees a quarter of a block.
     fn are_quarters(&self) -> bool {
         matches!(self.kind, Kind::All(filters, _) if are_quarters(self.channels, filters, self.groups))
@@ -117,7 +121,7 @@ impl<'a> Bytes<'a> {
 
     /// Divides the work on so many images among threads.
     pub fn plan(self, images: usize, resources: Resources<'_>) -> Result<BytesPlan<'a>, Stopped> {
-        let taps = self.axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul);
+        let taps = self.taps();
         let (filters, steps, loops) = match self.kind {
             Kind::All(filters, own) => {
                 let steps = Steps::of([filters, self.of_each(), taps], self.groups, false, own.scaling.is_of_floats());
@@ -156,12 +160,8 @@ impl BytesPlan<'_> {
     fn tables(&self) -> usize {
         // The offsets of steps are made of those of quads, which are no more; of rows, those of taps alone are needed.
         let (count, late) = (self.steps.count, self.late.unwrap_or(0));
-        let taps = if self.steps.flat { self.taps() } else { 0 };
+        let taps = if self.steps.flat { self.bytes.taps() } else { 0 };
         count.saturating_mul(if self.late.is_some() { 3 } else { 2 }).saturating_add(late.max(taps))
-    }
-
-    fn taps(&self) -> usize {
-        self.bytes.axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul)
     }
 
     /// Numbers of scratch memory.
@@ -178,7 +178,7 @@ impl BytesPlan<'_> {
     /// Those of them for [`Rows`].
     fn rows(&self) -> usize {
         if self.steps.flat {
-            Rows::room(&self.grid, self.bytes.channels, self.taps()).div_ceil(size_of::<u32>())
+            Rows::room(&self.grid, self.bytes.channels, self.bytes.taps()).div_ceil(size_of::<u32>())
         } else {
             0
         }
@@ -218,7 +218,7 @@ impl BytesPlan<'_> {
         let (early, rest) = tables.split_at_mut(steps.count);
         let (late, of_quads) = rest.split_at_mut(if self.late.is_some() { steps.count } else { 0 });
         let some = if matches!(bytes.kind, Kind::All(..)) { SOME } else { CHANNELS };
-        let of_quads = if self.steps.flat { of_quads.get_mut(..self.taps()).unwrap_or(&mut []) } else { of_quads };
+        let of_quads = if self.steps.flat { of_quads.get_mut(..bytes.taps()).unwrap_or(&mut []) } else { of_quads };
         grid.offsets(some, of_quads, &mut resources.lookout())?;
         if self.steps.flat {
             early.iter_mut().zip((0..).step_by(SOME)).for_each(|(to, offset)| *to = offset);
@@ -227,7 +227,7 @@ impl BytesPlan<'_> {
             steps.spread(of_quads.get(self.late.unwrap_or(0)..).unwrap_or(&[]), late);
         }
         let (offsets, bands, to): ([&[u32]; 2], _, _) = ([early, late], grid.bands(), Out::of(out));
-        let taps = of_quads.get(..self.taps()).unwrap_or(&[]);
+        let taps = of_quads.get(..bytes.taps()).unwrap_or(&[]);
         let outside = self.requantize().map_or(0, |own| own.scaling.outside);
         let rooms = match self.room() {
             0 => (0..self.threads).map(|_| Default::default()).collect(),
@@ -371,10 +371,8 @@ impl BytesPlan<'_> {
             return Ok(());
         };
         let before = (row - rows.start) * band.columns.len();
-        // Each tile of the band fetches some of what the next group reads: its weights follow.
         let most = loops.most(&self.steps);
         let (tiles_before, count) = band.among(row, most);
-        let pace = (loops.filters * size_of::<u32>()).div_ceil(count.max(1)).min(LINE);
         let mut number = tiles_before;
         for together in tiles(band.columns.clone(), loops.together(&self.steps)) {
             let start = together.start;
@@ -390,16 +388,15 @@ impl BytesPlan<'_> {
                 let mut tile = Tile {
                     image: group.halves.map(|(block, _)| seen.as_ptr().add(block + band.place(row, start))),
                     offsets: group.halves.map(|(_, late)| of_half(task.offsets, late).as_ptr()),
-                    pace,
                     lengths,
                     first,
-                    ..self.tile(own, group, weights, out.at(place * CHANNELS))
+                    ..self.tile((own, group, weights), count, out.at(place * CHANNELS))
                 };
                 let (image, next) = (tile.image, tile.next);
                 for places in tiles(together.clone(), most) {
                     tile.at = places.start - start;
                     tile.image = image.map(|image| image.add(tile.at * CHANNELS));
-                    tile.next = next.wrapping_add(number * self.steps.count * pace);
+                    tile.next = next.wrapping_add(number * self.steps.count * tile.pace);
                     loops.run(places.len(), &tile, room);
                     number += 1;
                 }
@@ -423,37 +420,42 @@ impl BytesPlan<'_> {
         let (seen, matrices) = task.rows.as_ref().zip(loops.matrices).ok_or(Stopped::Misfit)?;
         let number = |row: usize| (row - band.rows.start) * band.columns.len();
         let places = number(rows.start)..number(rows.end);
-        // Each pair of matrices fetches some of what the next group reads: its weights follow.
         let pairs = |places: usize| places.div_ceil(2 * matrix::MOST);
-        let pace = (loops.filters * size_of::<u32>()).div_ceil(pairs(number(band.rows.end)).max(1)).min(LINE);
         let lengths = task.lengths.as_ref().map_or(std::ptr::null(), |lengths| lengths.from(rows.start).as_ptr());
         // SAFETY: rows, weights and numbers are those of the places and of the group; there is a length for each place, and the
         // places of the output are this task's. Places of a part that have doubts are no more than fit.
         unsafe {
             let to = out.at((group.start + band.number(rows.start, band.columns.start)) * CHANNELS);
-            let mut tile = Tile { pace, lengths, ..self.tile(own, group, weights, to) };
-            tile.next = tile.next.wrapping_add(pairs(places.start) * self.steps.count * pace);
+            let mut tile = Tile { lengths, ..self.tile((own, group, weights), pairs(number(band.rows.end)), to) };
+            tile.next = tile.next.wrapping_add(pairs(places.start) * self.steps.count * tile.pace);
             matrices(&tile, seen, places, room);
         }
         Ok(())
     }
 
-    /// What is the same for all tiles of a group, from a place of the output on.
-    fn tile(&self, own: &Requantize<'_>, group: &Group<'_>, weights: &[u32], out: *mut u8) -> Tile<'_> {
+    /// What is the same for all tiles of a group, from a place of the output on. Each of the `count` tiles of the band fetches
+    /// some of what the next group reads: its weights follow.
+    fn tile(
+        &self,
+        (own, group, weights): (&Requantize<'_>, &Group<'_>, &[u32]),
+        count: usize,
+        out: *mut u8,
+    ) -> Tile<'_> {
+        let filters = group.loops.filters;
         Tile {
             image: [std::ptr::null(); 2],
             offsets: [std::ptr::null(); 2],
             weights: weights.as_ptr(),
             steps: self.steps.count,
             next: weights.as_ptr_range().end.cast(),
-            pace: 0,
+            pace: (filters * size_of::<u32>()).div_ceil(count.max(1)).min(LINE),
             checks: &self.steps.checks,
             numbers: self.numbers(group, weights, 0),
             zero: own.scaling.zero.into(),
             out,
             out_block: group.positions * CHANNELS,
             lengths: std::ptr::null(),
-            filters: group.loops.filters,
+            filters,
             first: 0,
             at: 0,
         }
