@@ -72,16 +72,16 @@ struct Sizes {
     rows: [u8; MOST],
 }
 
-/// Sets sizes, until they are released: sums of so many places by 16 filters, and products of so many steps.
+/// Sets sizes, until they are released: sums of the rows of two matrices by the columns of two, and products of so many steps.
 ///
 /// # Safety
-/// The processor must have matrices ([`are_allowed`]). Both numbers are 1 to [`MOST`].
-pub(super) unsafe fn set(places: usize, steps: usize) {
-    let (seen, weights) = ([(places, SIZE * steps); 2], [(steps, SIZE * MOST); 2]);
+/// The processor must have matrices ([`are_allowed`]). All numbers are 1 to [`MOST`].
+pub(super) unsafe fn set(rows: [usize; 2], columns: [usize; 2], steps: usize) {
+    let sums = rows.into_iter().flat_map(|rows| columns.map(|columns| (rows, columns)));
+    let all = sums.chain(rows.map(|rows| (rows, steps))).chain(columns.map(|columns| (steps, columns)));
     let mut sizes = Sizes { palette: 1, row: 0, none: [0; 14], bytes: [0; MOST], rows: [0; MOST] };
-    let all = [(places, SIZE * MOST); 4].into_iter().chain(seen).chain(weights);
-    for ((rows, bytes), (of_rows, of_bytes)) in sizes.rows.iter_mut().zip(&mut sizes.bytes).zip(all) {
-        (*rows, *bytes) = (of_rows as u8, of_bytes as u16);
+    for ((rows, bytes), (of_rows, numbers)) in sizes.rows.iter_mut().zip(&mut sizes.bytes).zip(all) {
+        (*rows, *bytes) = (of_rows as u8, (SIZE * numbers) as u16);
     }
     // SAFETY: the caller's.
     unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const sizes, options(nostack, readonly)) };
@@ -106,39 +106,40 @@ pub(super) unsafe fn zero() {
     unsafe { asm!("tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3", options(nostack, nomem)) };
 }
 
-/// Adds the products of what the places of one or of two matrices see, which are so many bytes apart, and of the weights of
-/// `W` times 16 filters.
+/// Adds the products of the rows of `P` matrices, which are so many bytes apart, and of `W` others, whose rows are side by
+/// side.
 ///
 /// # Safety
-/// Sizes must be set; bytes and weights are readable: all that the places see, a row of weights for each step.
+/// Sizes must be set; all rows are readable.
 #[inline(always)]
 pub(super) unsafe fn multiply<const P: usize, const W: usize>(
     [first, second]: [*const u8; 2],
     apart: usize,
-    weights: *const u32,
+    by: *const u32,
+    by_apart: usize,
 ) {
     // SAFETY: the caller's.
     unsafe {
         asm!(
-            "tileloadd tmm4, [{seen} + {apart}*1]",
-            "tileloadd tmm6, [{weights} + {row}*1]",
+            "tileloadd tmm4, [{rows} + {apart}*1]",
+            "tileloadd tmm6, [{by} + {by_apart}*1]",
             "tdpbusd tmm0, tmm4, tmm6",
-            seen = in(reg) first, apart = in(reg) apart, weights = in(reg) weights, row = in(reg) 64 * W,
+            rows = in(reg) first, apart = in(reg) apart, by = in(reg) by, by_apart = in(reg) by_apart,
             options(nostack, readonly)
         );
         if W > 1 {
             asm!(
-                "tileloadd tmm7, [{weights} + {row}*1 + 64]",
+                "tileloadd tmm7, [{by} + {by_apart}*1 + 64]",
                 "tdpbusd tmm1, tmm4, tmm7",
-                weights = in(reg) weights, row = in(reg) 64 * W,
+                by = in(reg) by, by_apart = in(reg) by_apart,
                 options(nostack, readonly)
             );
         }
         if P > 1 {
             asm!(
-                "tileloadd tmm5, [{seen} + {apart}*1]",
+                "tileloadd tmm5, [{rows} + {apart}*1]",
                 "tdpbusd tmm2, tmm5, tmm6",
-                seen = in(reg) second, apart = in(reg) apart,
+                rows = in(reg) second, apart = in(reg) apart,
                 options(nostack, readonly)
             );
         }
@@ -148,24 +149,44 @@ pub(super) unsafe fn multiply<const P: usize, const W: usize>(
     }
 }
 
-/// Writes the sums of the places of each matrix, `16 * W` of each place.
+/// Writes the sums of the rows of `P` matrices by `W` others, which are side by side, to rows that are so many bytes apart.
 ///
 /// # Safety
-/// Sizes must be set, and there must be room for as many places as a matrix has.
+/// Sizes must be set, and there must be room for all rows.
 #[inline(always)]
-pub(super) unsafe fn store<const P: usize, const W: usize>(to: [*mut u32; 2]) {
-    let [first, second] = to;
+pub(super) unsafe fn store<const P: usize, const W: usize>([first, second]: [*mut u32; 2], apart: usize) {
     // SAFETY: the caller's.
     unsafe {
-        asm!("tilestored [{} + {}*1], tmm0", in(reg) first, in(reg) 64 * W, options(nostack));
+        asm!("tilestored [{} + {}*1], tmm0", in(reg) first, in(reg) apart, options(nostack));
         if W > 1 {
-            asm!("tilestored [{} + {}*1 + 64], tmm1", in(reg) first, in(reg) 64 * W, options(nostack));
+            asm!("tilestored [{} + {}*1 + 64], tmm1", in(reg) first, in(reg) apart, options(nostack));
         }
         if P > 1 {
-            asm!("tilestored [{} + {}*1], tmm2", in(reg) second, in(reg) 64 * W, options(nostack));
+            asm!("tilestored [{} + {}*1], tmm2", in(reg) second, in(reg) apart, options(nostack));
         }
         if P > 1 && W > 1 {
-            asm!("tilestored [{} + {}*1 + 64], tmm3", in(reg) second, in(reg) 64 * W, options(nostack));
+            asm!("tilestored [{} + {}*1 + 64], tmm3", in(reg) second, in(reg) apart, options(nostack));
+        }
+    }
+}
+
+/// Reads sums from where [`store`] writes them.
+///
+/// # Safety
+/// As there; all rows are readable.
+#[inline(always)]
+pub(super) unsafe fn load<const P: usize, const W: usize>([first, second]: [*const u32; 2], apart: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        asm!("tileloadd tmm0, [{} + {}*1]", in(reg) first, in(reg) apart, options(nostack, readonly));
+        if W > 1 {
+            asm!("tileloadd tmm1, [{} + {}*1 + 64]", in(reg) first, in(reg) apart, options(nostack, readonly));
+        }
+        if P > 1 {
+            asm!("tileloadd tmm2, [{} + {}*1]", in(reg) second, in(reg) apart, options(nostack, readonly));
+        }
+        if P > 1 && W > 1 {
+            asm!("tileloadd tmm3, [{} + {}*1 + 64]", in(reg) second, in(reg) apart, options(nostack, readonly));
         }
     }
 }
@@ -175,7 +196,7 @@ mod tests {
     use super::*;
     use crate::cpu::has_tiles;
 
-    /// Of several sizes, added twice.
+    /// Of several sizes, added twice: to nothing, and to what was stored.
     #[test]
     fn products_of_matrices() {
         if !has_tiles() {
@@ -184,53 +205,65 @@ mod tests {
         const APART: usize = 100;
         let seen: Vec<u8> = (0..2 * MOST * APART).map(|at| (at * 7 + at / 31) as u8).collect();
         let weights: Vec<u32> = (0..4 * MOST * MOST).map(|at| (at as u32).wrapping_mul(0x9e37_79b9)).collect();
-        let want = |row: usize, filter: usize, width: usize, steps: usize| {
+        let want = |row: usize, column: usize, width: usize, steps: usize| {
             let step = |step: usize| {
                 let seen = seen.get(row * APART + SIZE * step..).and_then(|seen| seen.first_chunk::<SIZE>()).unwrap();
-                let weights = weights[step * width + filter].to_le_bytes();
+                let weights = weights[step * width + column].to_le_bytes();
                 (0..SIZE).map(|at| i32::from(seen[at]) * i32::from(weights[at] as i8)).sum::<i32>()
             };
             2 * (0..steps).map(step).sum::<i32>()
         };
-        let second = seen[MOST * APART..].as_ptr();
-        for (places, steps) in [1, 2, 7, 16].into_iter().flat_map(|places| [1, 5, 15, 16].map(|steps| (places, steps)))
+        let sizes = [1, 2, 7, 16].into_iter().flat_map(|rows| [1, 5, 15, 16].map(|columns| (rows, columns)));
+        for (steps, (rows, columns)) in
+            [1, 5, 16].into_iter().flat_map(|steps| sizes.clone().map(move |of| (steps, of)))
         {
-            let mut out = [7; 4 * MOST * MOST];
-            let mut check = |width: usize, count: usize, run: unsafe fn([*const u8; 2], *const u32, [*mut u32; 2])| {
+            let ([rows, columns], mut out) =
+                ([rows, columns].map(|first| [first, MOST + 1 - first]), [7; 4 * MOST * MOST]);
+            let mut check = |across: usize, down: usize, run: unsafe fn(&Operands, [*mut u32; 2])| {
+                let width = MOST * (across + 1);
+                let second = seen[rows[0] * APART..].as_ptr();
+                let of = Operands { seen: [seen.as_ptr(), second], weights: weights.as_ptr(), apart: SIZE * width };
                 out.fill(7);
                 let to = out.as_mut_ptr();
                 // SAFETY: the processor has matrices. Operands have as many rows as any, and so do both results.
                 unsafe {
-                    set(places, steps);
-                    run([seen.as_ptr(), second], weights.as_ptr(), [to, to.wrapping_add(MOST * width)]);
+                    set(rows, columns, steps);
+                    run(&of, [to, to.wrapping_add(rows[0] * width)]);
                     release();
                 }
+                let rows = rows[0] + down * rows[1];
                 for (at, number) in out.iter().enumerate() {
-                    let (row, filter) = (at / width, at % width);
-                    let is_there = row % MOST < places && row < count * MOST;
-                    let want = if is_there { want(row, filter, width, steps) as u32 } else { 7 };
-                    assert_eq!(*number, want, "{places}, {steps}, {width}, {count}: {row}, {filter}");
+                    let (row, column) = (at / width, at % width);
+                    let is_there = column % MOST < columns[column / MOST] && column < (across + 1) * MOST && row < rows;
+                    let want = if is_there { want(row, column, width, steps) as u32 } else { 7 };
+                    assert_eq!(*number, want, "{rows}, {columns:?}, {steps}: {row}, {column}");
                 }
             };
-            check(16, 1, products::<1, 1>);
-            check(16, 2, products::<2, 1>);
-            check(32, 1, products::<1, 2>);
-            check(32, 2, products::<2, 2>);
+            check(0, 0, products::<1, 1>);
+            check(0, 1, products::<2, 1>);
+            check(1, 0, products::<1, 2>);
+            check(1, 1, products::<2, 2>);
+        }
+
+        struct Operands {
+            seen: [*const u8; 2],
+            weights: *const u32,
+            apart: usize,
         }
 
         /// # Safety
-        /// See [`multiply`] and [`store`].
-        unsafe fn products<const P: usize, const W: usize>(
-            seen: [*const u8; 2],
-            weights: *const u32,
-            to: [*mut u32; 2],
-        ) {
+        /// See [`multiply`], [`store`] and [`load`].
+        unsafe fn products<const P: usize, const W: usize>(of: &Operands, to: [*mut u32; 2]) {
+            let Operands { seen, weights, apart } = *of;
             // SAFETY: the caller's.
             unsafe {
                 zero();
-                multiply::<P, W>(seen, APART, weights);
-                multiply::<P, W>(seen, APART, weights);
-                store::<P, W>(to);
+                multiply::<P, W>(seen, APART, weights, apart);
+                store::<P, W>(to, apart);
+                zero();
+                load::<P, W>(to.map(<*mut u32>::cast_const), apart);
+                multiply::<P, W>(seen, APART, weights, apart);
+                store::<P, W>(to, apart);
             }
         }
     }

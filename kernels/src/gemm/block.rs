@@ -158,12 +158,22 @@ impl<O: Operand> Plan<'_, O> {
         }
         for (row, height) in self.tiles_of(block) {
             let from = row - block.rows.start;
-            let to = to.get_mut(from * steps.len()..(from + height) * steps.len()).unwrap_or(&mut []);
+            let apart = self.row_of(steps);
+            let to = to.get_mut(from * apart..(from + height) * apart).unwrap_or(&mut []);
             let elements = self.elements(steps);
             let start = block.a + row * a.row + elements.start * a.column;
             if self.quads {
-                a.elements.quads(Side::Left, start, (a.column, a.row), (elements.len(), height), to);
-                quads::add_sums(Side::Left, cast_slice(to), cast_slice_mut(lanes.left.sums(from, height)));
+                // A row by itself is a panel.
+                let (lanes_of, apart) = if self.by_rows { (1, apart) } else { (height, height * apart) };
+                for (at, to) in to.chunks_mut(apart).enumerate() {
+                    let to = to.get_mut(..lanes_of * steps.len()).unwrap_or(&mut []);
+                    let start = start + at * a.row;
+                    a.elements.quads(Side::Left, start, (a.column, a.row), (elements.len(), lanes_of), to);
+                    if lanes.column_zeros {
+                        let sums = lanes.left.sums(from + at, lanes_of);
+                        quads::add_sums(Side::Left, cast_slice(to), cast_slice_mut(sums));
+                    }
+                }
                 continue;
             }
             a.elements.panel(start, (a.column, a.row), height, to);
@@ -171,6 +181,11 @@ impl<O: Operand> Plan<'_, O> {
                 zero.subtract(height, |at| self.place(block.matrix, row + at, 0), to);
             }
         }
+    }
+
+    /// Elements of a row of `a` that is packed: whole lines of the cache, if rows follow each other.
+    pub(super) fn row_of(&self, steps: &Range<usize>) -> usize {
+        if self.by_rows { steps.len().next_multiple_of(16) } else { steps.len() }
     }
 
     /// Packs a group of columns of `b`: one panel after the other.
@@ -407,7 +422,11 @@ impl<O: Operand> Plan<'_, O> {
                 let at = block.a + row * a.row + steps.start * a.column;
                 (a.elements.start().wrapping_add(at), a.row, a.column)
             }
-            Left::View(_) => (part.a.wrapping_add(from * steps.len()), 1, height),
+            Left::View(_) => {
+                let own = self.row_of(steps);
+                let (row, step) = if self.by_rows { (own, 1) } else { (1, height) };
+                (part.a.wrapping_add(from * own), row, step)
+            }
         };
         let (b, b_step) = match b {
             Right::Packed(b) => {

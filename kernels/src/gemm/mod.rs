@@ -60,6 +60,8 @@ mod direct;
 mod epilogue;
 #[cfg(target_arch = "x86_64")]
 mod lines;
+#[cfg(target_arch = "x86_64")]
+mod matrices;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod number;

@@ -40,6 +40,9 @@ const PACK_LARGE_B_FROM: (usize, usize) = (5, 16 << 20);
 /// Fewer columns don't pay for packing `a`.
 const PACK_A_FROM: usize = 128;
 
+/// Rows from which on it pays to multiply them as small matrices.
+const BY_ROWS_FROM: usize = 8;
+
 /// Multiplications that are worth waking a thread.
 const WORTH_WAKING: usize = 1 << 19;
 
@@ -116,6 +119,8 @@ pub struct Plan<'a, O: Operand> {
     /// Whether operands are bytes of which a step takes four, and steps of the whole product.
     pub(super) quads: bool,
     pub(super) depth: usize,
+    /// Whether rows of `a` are packed one after the other.
+    pub(super) by_rows: bool,
     threads: usize,
     /// Number of matrices, of row blocks and of column blocks.
     counts: [usize; 3],
@@ -176,7 +181,11 @@ impl<'a, O: Operand> Product<'a, O> {
             }
             _ => None,
         };
-        let (kernel, quads) = (quads.unwrap_or_else(O::Sum::kernel), quads.is_some());
+        let (mut kernel, quads) = (quads.unwrap_or_else(O::Sum::kernel), quads.is_some());
+        let by_rows = kernel.by_rows.filter(|_| m >= BY_ROWS_FROM && matches!(a, Left::View(_)));
+        if let Some((height, tile)) = by_rows {
+            kernel = Kernel { height, tile, ..kernel };
+        }
         let (pack_a, pack_b) = (self.packs_a(), self.packs_b());
         let width = if let Right::Packed(b) = b { kernel.width.min(b.lanes) } else { kernel.width };
         let in_place = O::IN_PLACE;
@@ -198,14 +207,14 @@ impl<'a, O: Operand> Product<'a, O> {
             true => 1,
         };
         // Who works on some rows before and after the product, works on these rows here.
-        let by_rows = count == 1 && !pack_b && matches!(a, Left::View(_));
+        let among = count == 1 && !pack_b && matches!(a, Left::View(_));
         let Blocks { counts, tiles, block_tiles, columns } =
-            self.blocks(count, [kernel.height, width], least, work, threads, by_rows);
+            self.blocks(count, [kernel.height, width], least, work, threads, among);
         let room = |wanted: bool, size: usize| if wanted { size.next_multiple_of(16) } else { 0 };
         let tallest = tiles.start(block_tiles.min(tiles.count));
         let group = if tallest <= kernel.height { width } else { (GROUP / steps / width).max(1) * width };
         let rooms = [
-            room(pack_a, tallest * steps),
+            room(pack_a, tallest * steps.next_multiple_of(16)),
             room(pack_b, group.min(n) * steps),
             room(apart, tallest * columns.min(n)),
             room(quads, quads::of_lanes(tallest, columns.min(n))),
@@ -220,6 +229,7 @@ impl<'a, O: Operand> Product<'a, O> {
             bias,
             quads,
             depth,
+            by_rows: by_rows.is_some(),
             threads,
             counts,
             tiles,
@@ -260,7 +270,7 @@ impl<'a, O: Operand> Product<'a, O> {
     }
 
     /// Blocks of so many matrices, with tiles of at most `height` by `width` and at least so many blocks of columns.
-    /// `by_rows` allows to divide rows alone.
+    /// `among` allows to divide rows alone.
     fn blocks(
         &self,
         count: usize,
@@ -268,7 +278,7 @@ impl<'a, O: Operand> Product<'a, O> {
         least: usize,
         work: usize,
         threads: usize,
-        by_rows: bool,
+        among: bool,
     ) -> Blocks {
         let mut parts = match threads {
             1 => 1,
@@ -278,7 +288,7 @@ impl<'a, O: Operand> Product<'a, O> {
         let (mut tiles, mut row_blocks) = (Tiles::new(self.m, height), self.m.div_ceil(ROWS));
         let (rows, elements) = ROWS_AMONG_LARGE_B_FROM;
         let are_few = self.m < rows * threads && self.k.saturating_mul(self.n) >= elements;
-        if by_rows && threads > 1 && tiles.count >= ROWS_AMONG_FROM * threads && !are_few {
+        if among && threads > 1 && tiles.count >= ROWS_AMONG_FROM * threads && !are_few {
             (row_blocks, parts) = (row_blocks.next_multiple_of(threads), 1);
             tiles = Tiles::of(self.m, tiles.count.next_multiple_of(row_blocks));
         }

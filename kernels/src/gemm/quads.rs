@@ -82,7 +82,13 @@ fn pack_body(from: &[u8], (step, lane): (usize, usize), (count, lanes): (usize, 
     let count = count.min(to.len() / lanes * SIZE);
     let whole = count / SIZE;
     let (full, rest) = to.split_at_mut(whole * lanes);
-    if lane == 1 {
+    if step == 1 {
+        match lanes {
+            1 => cast_slice_mut(full).copy_from_slice(&from[..whole * SIZE]),
+            _ => turned(from, lane, lanes, full),
+        }
+        full.iter_mut().for_each(|quad| *quad = u32::from_le(*quad));
+    } else if lane == 1 {
         for (p, to) in full.chunks_exact_mut(lanes).enumerate() {
             let row = |at: usize| &from[(p * SIZE + at) * step..][..lanes];
             let rows = row(0).iter().zip(row(1)).zip(row(2).iter().zip(row(3)));
@@ -90,9 +96,6 @@ fn pack_body(from: &[u8], (step, lane): (usize, usize), (count, lanes): (usize, 
                 *to = u32::from_le_bytes([*a, *b, *c, *d]);
             }
         }
-    } else if step == 1 {
-        turned(from, lane, lanes, full);
-        full.iter_mut().for_each(|quad| *quad = u32::from_le(*quad));
     } else {
         for (at, to) in full.iter_mut().enumerate() {
             let start = at / lanes * SIZE * step + at % lanes * lane;
@@ -184,8 +187,8 @@ fn add_right_body(panel: &[u32], sums: &mut [u32]) {
 pub(super) struct Lanes<'a, T> {
     pub(super) left: Line<'a, T>,
     pub(super) right: Line<'a, T>,
-    /// Whether a column has a zero point that isn't 0, which few models have.
-    column_zeros: bool,
+    /// Whether a column has a zero point that isn't 0, which few models have: sums of rows count then.
+    pub(super) column_zeros: bool,
 }
 
 /// Those of one side.

@@ -254,6 +254,9 @@ fn blocks() {
     for layouts in LAYOUTS {
         check_mixed::<i8, u8, i32>(&Case { layouts, batch: vec![], ..long }, true);
         check_mixed::<u8, i8, i32>(&Case { m: 1, n: sized(150, 5), layouts, batch: vec![], ..long }, true);
+        // Tiles of two small matrices by one and by two.
+        let wide = Case { m: sized(55, 9), k: sized(139, 7), n: sized(44, 3), layouts, batch: vec![] };
+        check_mixed::<i8, i8, i32>(&wide, true);
     }
     for (m, k, n) in sized(&[(1, 401, 300), (13, 390, 35), (6, 1024, 130), (251, 3, 40), (17, 3, 700)][..], &[]) {
         for layouts in LAYOUTS {

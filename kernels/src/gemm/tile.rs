@@ -5,6 +5,8 @@
 #![allow(unsafe_code)] // pointers with strides: `Tile` says what they must point to
 
 use super::BLOCK;
+#[cfg(target_arch = "x86_64")]
+use super::matrices;
 use super::number::Number;
 use super::quads::Quads;
 use super::tiny;
@@ -22,12 +24,20 @@ pub struct Kernel<T> {
     /// Whether [`Tile::few`] is read.
     pub(super) prefers_few: bool,
     /// Computes a tile.
-    pub(super) tile: unsafe fn(&Tile<T>),
+    pub(super) tile: Compute<T>,
     /// Computes [`ABREAST`] full tiles of one row.
     pub(super) row: unsafe fn(&Tile<T>, next: [*const T; ABREAST - 1]),
     /// Computes full tiles whose left operand has [`tiny`] numbers, if that is faster.
-    pub(super) tiny: Option<unsafe fn(&Tile<T>)>,
+    pub(super) tiny: Option<Compute<T>>,
+    /// Computes tiles of up to so many rows that have their steps one after the other, if that is faster.
+    pub(super) by_rows: Option<(usize, Compute<T>)>,
 }
+
+/// What computes a tile.
+///
+/// # Safety
+/// See [`Tile`].
+pub(super) type Compute<T> = unsafe fn(&Tile<T>);
 
 /// Tiles of a single row that are computed at once: a tile alone has too few sums to hide the time of an addition.
 pub(super) const ABREAST: usize = 4;
@@ -302,18 +312,26 @@ macro_rules! kernel {
                     unsafe { row::<$lanes>(x, next) }
                 }
                 let (width, prefers_few) = (2 * <$lanes as Vector>::COUNT, <$lanes as Vector>::SAYS_FEW);
-                return Kernel { height: $most, width, prefers_few, tile: of_level, row: row_of_level, tiny: $tiny };
+                return Kernel { height: $most, width, prefers_few, tile: of_level, row: row_of_level, tiny: $tiny, by_rows: None };
             })*
             _ => {}
         }
         let width = 2 * <$plain as Vector>::COUNT;
         let (tile, row) = (tile::<$plain, { $height }>, row::<$plain>);
-        Kernel { height: $height, width, prefers_few: false, tile, row, tiny: $tiny }
+        Kernel { height: $height, width, prefers_few: false, tile, row, tiny: $tiny, by_rows: None }
     }};
 }
 
 /// The kernel for [`quads`](super::quads).
 pub(super) fn quads() -> Kernel<u32> {
+    #[cfg(target_arch = "x86_64")]
+    if crate::cpu::has_tiles() {
+        return Kernel { by_rows: Some((matrices::ROWS, matrices::tile)), ..vectors_of_quads() };
+    }
+    vectors_of_quads()
+}
+
+fn vectors_of_quads() -> Kernel<u32> {
     kernel! { level_of_bytes, u32, None; Quads<Plain<u32, 4>>, 4;
         5 "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni" Quads<U32x16>, 12;
         4 "avx2,avxvnni" Quads<VnniU32x8>, 6;

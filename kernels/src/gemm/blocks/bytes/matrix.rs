@@ -219,7 +219,7 @@ mod x86 {
         let each = len.div_ceil(len.div_ceil(MOST).max(1)).max(1);
         // SAFETY: the caller's. Sizes are released where they were set.
         unsafe {
-            tiles::set(each, tile.steps.min(MOST));
+            tiles::set([each; 2], [CHANNELS; 2], tile.steps.min(MOST));
             for (pair, first) in (0..len).step_by(2 * each).enumerate() {
                 let own = Tile {
                     first,
@@ -238,6 +238,11 @@ mod x86 {
             }
             tiles::release();
         }
+    }
+
+    /// Bytes of a row of sums, and of weights.
+    const fn row<const W: usize>() -> usize {
+        size_of::<u32>() * CHANNELS * W
     }
 
     /// Sums what so many places of `P` matrices see.
@@ -262,7 +267,7 @@ mod x86 {
                 multiply::<P, W>(tile, step..*end, seen, apart);
                 step = *end;
                 let own = partial.add((number - first) * at(2));
-                tiles::store::<P, W>([own, own.add(at(1))]);
+                tiles::store::<P, W>([own, own.add(at(1))], row::<W>());
                 if *last {
                     tiles::zero();
                 }
@@ -286,7 +291,7 @@ mod x86 {
             }
             if checks.is_empty() {
                 multiply::<P, W>(tile, 0..tile.steps, seen, apart);
-                tiles::store::<P, W>([totals, totals.add(counts[0] * CHANNELS * W)]);
+                tiles::store::<P, W>([totals, totals.add(counts[0] * CHANNELS * W)], row::<W>());
             }
         }
     }
@@ -306,7 +311,7 @@ mod x86 {
             // SAFETY: the caller's; a prefetch never faults.
             unsafe {
                 let weights = tile.weights.add(step * CHANNELS * W);
-                tiles::multiply::<P, W>(seen.map(|seen| seen.add(step * SOME)), apart, weights);
+                tiles::multiply::<P, W>(seen.map(|seen| seen.add(step * SOME)), apart, weights, row::<W>());
                 let next = tile.next.wrapping_add(step * tile.pace);
                 for line in 0..(MOST * tile.pace).div_ceil(LINE) {
                     fetch::<true, _>(next.wrapping_add(line * LINE));
