@@ -93,8 +93,8 @@ pub(crate) enum Form {
 
 /// A product of matrices: before its sums are written, they can go through steps of other operators.
 pub(crate) trait MatrixProduct: Operator {
-    /// The shape of the output, if the first inputs of a call are a product.
-    fn shape(&self, call: &Call<'_>) -> Option<Shape>;
+    /// The shape of the output, if the first inputs of a call are a product whose sums are, or become, numbers of this type.
+    fn shape(&self, call: &Call<'_>, dtype: DType) -> Option<Shape>;
 
     /// Whether steps of the tail may read tensors beside the sums.
     fn reads_beside(&self) -> bool {
@@ -171,7 +171,8 @@ pub(crate) struct Tail {
     pub(crate) dtype: DType,
     /// The input of the call that is added: an element for each column.
     pub(crate) bias: Option<usize>,
-    /// The inputs of the call with a number for each channel: sums are multiplied by the first, and the second is added then.
+    /// The inputs of the call with a number for each channel, or column: sums are multiplied by the first, and the second is added
+    /// then. Sums of integers become floats before, which one number may multiply.
     pub(crate) scale: [Option<usize>; 2],
     /// What is computed of sums, and of elements at their places.
     pub(crate) steps: Option<Chain>,
@@ -252,15 +253,19 @@ pub(crate) struct ProductThen {
 impl Fused for ProductThen {
     fn fits(&self, call: &Call<'_>) -> bool {
         let is_of = |k: usize| call.tensor(k).is_ok_and(|tensor| tensor.dtype() == self.tail.dtype);
-        let Some(shape) = self.product.shape(call).filter(|_| is_of(0)) else { return false };
+        let Some(shape) = self.product.shape(call, self.tail.dtype) else { return false };
         let Some((columns, rows)) = shape.split_last() else { return false };
-        let bias = |k: usize| call.tensor(k).ok().and_then(|bias| bias.shape().split_last());
+        let of_columns = |k: usize| call.tensor(k).ok().and_then(|tensor| tensor.shape().split_last());
+        let is_one = |k: usize| call.tensor(k).is_ok_and(|tensor| tensor.len() == 1 && tensor.rank() <= shape.len());
         let one_row = |(last, before): (&usize, &[usize])| {
             last == columns && before.len() <= rows.len() && before.iter().all(|dim| *dim == 1)
         };
         let is_full = |k: &usize| is_of(*k) && call.tensor(*k).is_ok_and(|tensor| *tensor.shape() == *shape);
         let has_columns = || call.tensor(1).is_ok_and(|tensor| tensor.rank() > 1);
-        self.tail.bias.is_none_or(|k| is_of(k) && has_columns() && bias(k).is_some_and(one_row))
+        let is_row = |k: usize| has_columns() && of_columns(k).is_some_and(one_row);
+        let [factor, _] = self.tail.scale;
+        self.tail.bias.is_none_or(|k| is_of(k) && is_row(k))
+            && factor.is_none_or(|k| is_of(k) && (is_one(k) || is_row(k)))
             && self.tail.beside.iter().all(is_full)
     }
 

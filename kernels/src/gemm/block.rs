@@ -3,14 +3,14 @@
 #![allow(unsafe_code)] // blocks of one output are written by several threads, and tiles through pointers
 
 use super::epilogue::PART;
-use super::operand::{Left, Right, View};
-use super::pack::Side;
+use super::operand::{Left, Right};
+use super::plan::row_of;
 use super::quads::{self, Lanes};
 use super::tile::{ABREAST, Start, Tile};
 use super::tiny::has_tiny;
 use super::{BLOCK, Number, Operand, Plan, Product};
 use crate::{Lookout, Resources, Stopped};
-use bytemuck::{cast_slice, cast_slice_mut};
+use bytemuck::cast_slice;
 use std::ops::Range;
 
 /// Bytes that take the time of a multiplication.
@@ -98,12 +98,12 @@ impl<O: Operand> Plan<'_, O> {
         let mut lookout = resources.lookout();
         for first in (0..k.max(1)).step_by(self.steps) {
             let steps = first..k.min(first + self.steps);
-            self.pack_a(block, &steps, a, &mut lanes);
+            self.pack_a(block, &steps, a, &mut lanes, &mut lookout)?;
             let is_row = rows.len() == 1 && b_room == 0;
             let group = if is_row { columns.len() } else { self.group };
             for start in columns.clone().step_by(group) {
                 let group = start..columns.end.min(start + group);
-                self.pack_b(block, &steps, &group, b, &mut lanes);
+                self.pack_b(block, &steps, &group, b, &mut lanes, &mut lookout)?;
                 let part = Part { block, steps: steps.clone(), a: a.as_ptr(), b: b.as_ptr(), sums, sums_row };
                 // SAFETY: the group is a part of the block, and packed if it is to be.
                 unsafe {
@@ -150,121 +150,8 @@ impl<O: Operand> Plan<'_, O> {
         }
     }
 
-    /// Packs the block's part of `a`: the rows of each tile, one tile after the other.
-    fn pack_a(&self, block: &Block, steps: &Range<usize>, to: &mut [O::Sum], lanes: &mut Lanes<'_, O::Sum>) {
-        let Left::View(a) = &self.product.a else { return };
-        if to.is_empty() || steps.is_empty() {
-            return;
-        }
-        for (row, height) in self.tiles_of(block) {
-            let from = row - block.rows.start;
-            let apart = self.row_of(steps);
-            let to = to.get_mut(from * apart..(from + height) * apart).unwrap_or(&mut []);
-            let elements = self.elements(steps);
-            let start = block.a + row * a.row + elements.start * a.column;
-            if self.quads {
-                // A row by itself is a panel.
-                let (lanes_of, apart) = if self.by_rows { (1, apart) } else { (height, height * apart) };
-                for (at, to) in to.chunks_mut(apart).enumerate() {
-                    let to = to.get_mut(..lanes_of * steps.len()).unwrap_or(&mut []);
-                    let start = start + at * a.row;
-                    a.elements.quads(Side::Left, start, (a.column, a.row), (elements.len(), lanes_of), to);
-                    if lanes.column_zeros {
-                        let sums = lanes.left.sums(from + at, lanes_of);
-                        quads::add_sums(Side::Left, cast_slice(to), cast_slice_mut(sums));
-                    }
-                }
-                continue;
-            }
-            a.elements.panel(start, (a.column, a.row), height, to);
-            if let Some(zero) = &a.zero {
-                zero.subtract(height, |at| self.place(block.matrix, row + at, 0), to);
-            }
-        }
-    }
-
-    /// Elements of a row of `a` that is packed: whole lines of the cache, if rows follow each other.
-    pub(super) fn row_of(&self, steps: &Range<usize>) -> usize {
-        if self.by_rows { steps.len().next_multiple_of(16) } else { steps.len() }
-    }
-
-    /// Packs a group of columns of `b`: one panel after the other.
-    fn pack_b(
-        &self,
-        block: &Block,
-        steps: &Range<usize>,
-        group: &Range<usize>,
-        to: &mut [O::Sum],
-        lanes: &mut Lanes<'_, O::Sum>,
-    ) {
-        let b = &self.product.b;
-        if to.is_empty() || steps.is_empty() {
-            return;
-        }
-        let panels = to.chunks_mut(self.width * steps.len());
-        for (column, to) in group.clone().step_by(self.width).zip(panels) {
-            let width = self.width.min(group.end - column);
-            let to = to.get_mut(..width * steps.len()).unwrap_or(&mut []);
-            if self.quads {
-                let elements = self.elements(steps);
-                match b {
-                    Right::View(View { elements: from, row, column: apart, .. }) => {
-                        let start = block.b + elements.start * row + column * apart;
-                        from.quads(Side::Right, start, (*row, *apart), (elements.len(), width), to);
-                    }
-                    Right::Windows(windows) => windows.quads(block.b, &elements, column..column + width, to),
-                    Right::Packed(_) | Right::Dequantized(_) => {}
-                }
-                let sums = lanes.right.sums(column - block.columns.start, width);
-                quads::add_sums(Side::Right, cast_slice(to), cast_slice_mut(sums));
-                continue;
-            }
-            match b {
-                Right::View(View { elements, row, column: apart, .. }) => {
-                    elements.panel(block.b + steps.start * row + column * apart, (*row, *apart), width, to);
-                }
-                Right::Windows(windows) => windows.panel(block.b, steps, column..column + width, to),
-                Right::Dequantized(b) => b.panel(steps, column..column + width, to),
-                Right::Packed(_) => {}
-            }
-            if let Some(zero) = b.zero() {
-                zero.subtract(width, |at| self.place(block.matrix, 0, column + at), to);
-            }
-        }
-    }
-
-    /// What is known of lanes before they are read: their zero points, and the sums of those that are packed.
-    fn begin(&self, block: &Block, lanes: &mut Lanes<'_, O::Sum>) {
-        let Product { m, n, a, b, .. } = &self.product;
-        let place = |row: usize, column: usize| self.place(block.matrix, row, column);
-        match a {
-            Left::Packed(a) => lanes.left.copy(a.after(block.a + self.depth * m).elements, *m, &block.rows),
-            Left::View(a) => {
-                let row = |at: usize| place(block.rows.start + at, 0);
-                quads::zeros(a.zero, (Side::Left, a.elements.bytes() == Some(true)), row, lanes.left.zeros);
-            }
-        }
-        let (zero, bytes) = (b.zero(), b.bytes());
-        match b {
-            Right::Packed(b) => lanes.right.copy(b.after(block.b + self.depth * n).elements, *n, &block.columns),
-            Right::View(_) | Right::Windows(_) | Right::Dequantized(_) => {
-                let column = |at: usize| place(0, block.columns.start + at);
-                quads::zeros(zero, (Side::Right, bytes == Some(true)), column, lanes.right.zeros);
-            }
-        }
-        lanes.begun();
-    }
-
-    /// The elements of `k` that steps take.
-    fn elements(&self, steps: &Range<usize>) -> Range<usize> {
-        match self.quads {
-            true => steps.start * quads::SIZE..self.product.k.min(steps.end * quads::SIZE),
-            false => steps.clone(),
-        }
-    }
-
     /// The first row and the height of each tile of a block.
-    fn tiles_of(&self, block: &Block) -> impl Iterator<Item = (usize, usize)> + use<'_, O> {
+    pub(super) fn tiles_of(&self, block: &Block) -> impl Iterator<Item = (usize, usize)> + use<'_, O> {
         block.tiles.clone().map(|tile| {
             let row = self.tiles.start(tile);
             (row, self.tiles.start(tile + 1) - row)
@@ -423,7 +310,7 @@ impl<O: Operand> Plan<'_, O> {
                 (a.elements.start().wrapping_add(at), a.row, a.column)
             }
             Left::View(_) => {
-                let own = self.row_of(steps);
+                let own = row_of(steps.len(), self.by_rows);
                 let (row, step) = if self.by_rows { (own, 1) } else { (1, height) };
                 (part.a.wrapping_add(from * own), row, step)
             }

@@ -67,6 +67,7 @@ mod neon;
 mod number;
 mod operand;
 mod pack;
+mod panels;
 mod place;
 mod plan;
 mod quads;
@@ -89,7 +90,7 @@ pub use place::{Broadcast, Place, Strides};
 pub use plan::{Plan, scratch_for};
 pub use {
     operand::ZeroPoints,
-    scales::{Factors, Quantized, Requantized},
+    scales::{Factors, OfIntegers, Quantized, Requantized},
     windows::Windows,
 };
 

@@ -7,6 +7,7 @@ use super::place::{Extent, Place};
 use super::quads;
 use super::tile::Kernel;
 use super::{BLOCK, Batch, Number, Operand, Product};
+use crate::cpu::LINE;
 use crate::{Resources, Stopped, parallel, volume};
 use smallvec::SmallVec;
 
@@ -214,7 +215,7 @@ impl<'a, O: Operand> Product<'a, O> {
         let tallest = tiles.start(block_tiles.min(tiles.count));
         let group = if tallest <= kernel.height { width } else { (GROUP / steps / width).max(1) * width };
         let rooms = [
-            room(pack_a, tallest * steps.next_multiple_of(16)),
+            room(pack_a, tallest * row_of(steps, by_rows.is_some())),
             room(pack_b, group.min(n) * steps),
             room(apart, tallest * columns.min(n)),
             room(quads, quads::of_lanes(tallest, columns.min(n))),
@@ -330,6 +331,11 @@ impl<'a, O: Operand> Product<'a, O> {
         batch.iter_mut().for_each(|batch| (batch.a, batch.b) = (batch.b, batch.a));
         true
     }
+}
+
+/// Elements of a row of `a` that is packed, of so many steps: whole lines of the cache, if rows follow each other.
+pub(super) fn row_of(steps: usize, by_rows: bool) -> usize {
+    if by_rows { steps.next_multiple_of(LINE / size_of::<u32>()) } else { steps }
 }
 
 impl<O: Operand> Plan<'_, O> {

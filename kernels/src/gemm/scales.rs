@@ -6,6 +6,7 @@ use super::place::{Broadcast, Extent, Place};
 use crate::cpu::for_each_level;
 use crate::number::Float;
 use crate::quantize::{Precision, rounded};
+use bytemuck::cast_slice_mut;
 
 /// `sum * factor`: a scale for each row or column.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +30,36 @@ for_each_level! {
 fn multiply_body<T: Float>(sums: &mut [T], factors: &[T]) {
     for (sum, factor) in sums.iter_mut().zip(factors) {
         *sum = *sum * *factor;
+    }
+}
+
+/// Sums of integers become float32, times a scale for each row or column, and then what other steps make of these: their bits
+/// are written.
+#[derive(Debug, Clone, Copy)]
+pub struct OfIntegers<'a> {
+    pub scales: Broadcast<'a, f32>,
+    pub then: &'a [&'a dyn Step<f32>],
+}
+
+impl Step<u32> for OfIntegers<'_> {
+    fn fits(&self, output: &Extent<'_>) -> bool {
+        self.scales.fits(output) && self.then.iter().all(|step| step.fits(output))
+    }
+
+    fn apply(&self, place: &Place<'_>, sums: &mut [u32]) {
+        of_integers(sums, self.scales.part(place, sums.len(), &mut [0.0; PART]));
+        self.then.iter().for_each(|step| step.apply(place, cast_slice_mut(sums)));
+    }
+}
+
+for_each_level! {
+    fn of_integers<>(sums: &mut [u32], scales: &[f32]) -> () = of_integers_body;
+}
+
+#[inline(always)]
+fn of_integers_body(sums: &mut [u32], scales: &[f32]) {
+    for (sum, scale) in sums.iter_mut().zip(scales) {
+        *sum = (sum.cast_signed() as f32 * scale).to_bits();
     }
 }
 

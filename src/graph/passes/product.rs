@@ -1,8 +1,7 @@
 //! Fuses products of matrices and convolutions with the elementwise nodes that follow, in one pass over the output.
 
 use super::fuse::{Fusion, fuse};
-use super::pattern::{Found, Pattern};
-use super::{PassContext, Readers};
+use super::{PassContext, Readers, aligns_last, fact};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::{Draft, Id};
@@ -14,18 +13,17 @@ use std::sync::Arc;
 /// Maximum number of functions after a product.
 const STEPS: usize = 4;
 
-/// `f(MatMul(a, b) + c)`, where `c` is a row, `f(Gemm(a, b, c))` and `f(Conv(x, w, b), y)`; `f` may be missing or be several
-/// functions. `y` has the shape of the output, as what is added to a residual block has.
+/// `f(MatMul(a, b) + c)` and `f(Cast(MatMulInteger(a, b)) * d + c)`, where `c` is a row and `d` a number or a row,
+/// `f(Gemm(a, b, c))` and `f(Conv(x, w, b), y)`; `f` may be missing or be several functions. `y` has the shape of the output, as
+/// what is added to a residual block has.
 pub(super) fn product(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
     let Some(readers) = context.readers(draft) else { return Ok(()) };
-    let with_bias = Pattern::of("Add(MatMul(a, b), c)")?;
     let (mut fusions, mut taken) = (Vec::new(), vec![false; draft.nodes.len()]);
     for at in 0..draft.nodes.len() {
-        if taken.get(at) == Some(&true) || dtype(at, draft).is_none() {
+        if taken.get(at) == Some(&true) {
             continue;
         }
-        let found = with_bias.find(at, draft, &readers).and_then(|found| sum(found, draft));
-        let Some(mut growing) = found.or_else(|| alone(at, draft)) else { continue };
+        let Some(mut growing) = alone(at, draft).or_else(|| scaled(at, draft, &readers)) else { continue };
         while let Some(grown) = growing.grown(draft, &readers, &taken) {
             growing = grown;
         }
@@ -44,6 +42,8 @@ struct Growing {
     inputs: SmallVec<[Id; 4]>,
     product: Arc<dyn MatrixProduct>,
     dtype: DType,
+    /// The inputs that sums of integers are multiplied by, and that is added.
+    scale: Option<usize>,
     bias: Option<usize>,
     /// Functions of the sums, of each other, and of what is beside these.
     steps: Vec<(Arc<dyn Rowwise>, StepInputs)>,
@@ -52,13 +52,71 @@ struct Growing {
 }
 
 impl Growing {
-    /// With what follows: a function of one number and of others at its place, or a gate, `x * f(x)`.
+    /// The product at a place, whose sums are or become numbers of a type.
+    fn of(at: usize, dtype: DType, draft: &Draft) -> Option<Growing> {
+        let node = draft.nodes.get(at).filter(|node| !node.open)?;
+        let (Some(Made::Product(product)), [Some(sums)]) = (&node.operator, &*node.outputs) else { return None };
+        Some(Growing {
+            nodes: [at].into_iter().collect(),
+            // An input that is left out would be another's place.
+            inputs: node.inputs.iter().copied().collect::<Option<_>>()?,
+            product: product.clone(),
+            dtype,
+            scale: None,
+            bias: None,
+            steps: Vec::new(),
+            values: [(*sums, StepInput::Input(0))].into_iter().collect(),
+            beside: SmallVec::new(),
+        })
+    }
+
+    /// The sums before any step.
+    fn sums(&self) -> Option<Id> {
+        self.values.first().map(|(sums, _)| *sums)
+    }
+
+    /// Whether a value is a row of the output: not of a product by a vector, whose columns the output lacks.
+    fn has_row(&self, id: Id, draft: &Draft) -> bool {
+        let dims = |id: Id| fact(id, draft).and_then(Fact::dims);
+        let (row, of_product) = (dims(id).and_then(<[Dim]>::split_last), self.sums().and_then(dims).unwrap_or(&[]));
+        row.is_some_and(|(last, before)| {
+            *last != Dim::Unknown
+                && Some(last) == of_product.last()
+                && before.len() < of_product.len()
+                && before.iter().all(|dim| *dim == Dim::Fixed(1))
+        }) && self.inputs.get(1).and_then(|columns| dims(*columns)).is_some_and(|columns| columns.len() > 1)
+    }
+
+    /// With a row that the node at a place adds to the sums of a MatMul or MatMulInteger.
+    fn with_row(&self, at: usize, draft: &Draft) -> Option<Growing> {
+        let nodes = [*self.nodes.first()?, at].map(|at| draft.nodes.get(at));
+        let [Some(product), Some(node)] = nodes else { return None };
+        let is_sum = node.standard() == Some("Add") && !node.open && aligns_last(node);
+        let ([Some(output)], sums) = (&*node.outputs, self.sums()?) else { return None };
+        let row = *node.inputs.iter().flatten().find(|id| **id != sums)?;
+        let free = self.bias.is_none() && self.steps.is_empty();
+        if !free
+            || !is_sum
+            || !matches!(product.standard(), Some("MatMul" | "MatMulInteger"))
+            || !self.has_row(row, draft)
+        {
+            return None;
+        }
+        let mut grown = self.clone();
+        grown.bias = Some(grown.inputs.len());
+        grown.inputs.push(row);
+        grown.nodes.push(at);
+        grown.values = [(*output, StepInput::Input(0))].into_iter().collect();
+        Some(grown)
+    }
+
+    /// With what follows: a row, a function of one number and of others at its place, or a gate, `x * f(x)`.
     fn grown(&self, draft: &Draft, readers: &Readers, taken: &[bool]) -> Option<Growing> {
         let [Some(last)] = &*draft.nodes.get(*self.nodes.last()?)?.outputs else { return None };
         let free = |at: &usize| taken.get(*at) == Some(&false);
         let mut grown = self.clone();
         if let Some(at) = readers.only_reader(*last).filter(free) {
-            return grown.push(at, draft).map(|()| grown);
+            return self.with_row(at, draft).or_else(|| grown.push(at, draft).map(|()| grown));
         }
         let at = readers.last_reader(*last).filter(|at| free(at) && readers.count(*last) == 2)?;
         let gate = draft.nodes.get(at)?.inputs.iter().flatten().find(|id| *id != last)?;
@@ -89,10 +147,9 @@ impl Growing {
         if let Some((_, known)) = self.values.iter().find(|(own, _)| *own == id) {
             return Some(*known);
         }
-        let fact = |id: Id| draft.entries.get(id.at()).map(|entry| &entry.fact);
-        let (sums, _) = self.values.first()?;
-        let (dims, of) = (fact(*sums)?.dims()?, fact(id)?.value_type().and_then(ValueType::dtype));
-        let is_full = fact(id)?.dims() == Some(dims) && !dims.contains(&Dim::Unknown) && of == Some(self.dtype);
+        let (dims, own) = (fact(self.sums()?, draft)?.dims()?, fact(id, draft)?);
+        let is_of = own.value_type().and_then(ValueType::dtype) == Some(self.dtype);
+        let is_full = own.dims() == Some(dims) && !dims.contains(&Dim::Unknown) && is_of;
         if !is_full || !self.product.reads_beside() || self.inputs.len() < 3 || self.beside.len() + 2 > Chain::INPUTS {
             return None;
         }
@@ -104,12 +161,12 @@ impl Growing {
     }
 
     fn finish(self) -> Option<Fusion> {
-        let Growing { nodes, inputs, product, dtype, bias, steps, beside, .. } = self;
+        let Growing { nodes, inputs, product, dtype, scale, bias, steps, beside, .. } = self;
         let steps = match steps.is_empty() {
             true => None,
             false => Some(Chain::new(dtype, 1 + beside.len(), steps)?),
         };
-        let tail = Arc::new(Tail { dtype, bias, scale: [None; 2], steps, beside });
+        let tail = Arc::new(Tail { dtype, bias, scale: [scale, None], steps, beside });
         Some(Fusion { nodes, inputs, operator: Box::new(ProductThen { product, tail }) })
     }
 }
@@ -123,44 +180,31 @@ fn dtype(at: usize, draft: &Draft) -> Option<DType> {
 }
 
 fn alone(at: usize, draft: &Draft) -> Option<Growing> {
-    let (node, dtype) = (draft.nodes.get(at)?, dtype(at, draft)?);
-    let Some(Made::Product(product)) = &node.operator else { return None };
-    // An input that is left out would be another's place.
-    let inputs = node.inputs.iter().copied().collect::<Option<_>>()?;
-    let [Some(sums)] = &*node.outputs else { return None };
-    Some(Growing {
-        nodes: [at].into_iter().collect(),
-        inputs,
-        product: product.clone(),
-        dtype,
-        bias: None,
-        steps: Vec::new(),
-        values: [(*sums, StepInput::Input(0))].into_iter().collect(),
-        beside: SmallVec::new(),
-    })
+    Growing::of(at, dtype(at, draft)?, draft)
 }
 
-/// A product and a row that is added: not of a vector, whose columns the output lacks.
-fn sum(found: Found, draft: &Draft) -> Option<Growing> {
-    let &[product, sum] = &*found.nodes else { return None };
-    let (bias, columns) = (found.value("c")?, found.value("b")?);
-    let mut growing = alone(product, draft)?;
-    let dims = |id: Id| draft.entries.get(id.at()).map(|entry| &entry.fact).and_then(Fact::dims);
-    let of_product = draft.nodes.get(product)?.outputs.first().copied().flatten().and_then(dims)?;
-    let (last, before) = dims(bias)?.split_last()?;
-    let is_row = *last != Dim::Unknown
-        && Some(last) == of_product.last()
-        && before.len() < of_product.len()
-        && dims(columns)?.len() > 1
-        && before.iter().all(|dim| *dim == Dim::Fixed(1));
-    if !is_row {
+/// A product of integers less zero points, that become float32 and are scaled.
+fn scaled(at: usize, draft: &Draft, readers: &Readers) -> Option<Growing> {
+    draft.nodes.get(at).filter(|node| node.standard() == Some("MatMulInteger"))?;
+    let after = |value: Id, name: &str| {
+        let next = readers.only_reader(value)?;
+        let node = draft.nodes.get(next).filter(|node| node.standard() == Some(name) && aligns_last(node))?;
+        let [Some(output)] = &*node.outputs else { return None };
+        (!node.open && dtype(next, draft) == Some(DType::Float)).then_some((next, node, *output))
+    };
+    let mut growing = Growing::of(at, DType::Float, draft).filter(|growing| growing.inputs.len() == 4)?;
+    let (cast, _, floats) = after(growing.sums()?, "Cast")?;
+    let (product, node, output) = after(floats, "Mul")?;
+    let scale = *node.inputs.iter().flatten().find(|id| **id != floats)?;
+    let (dims, of) = (fact(scale, draft)?.dims()?, fact(floats, draft)?.dims()?);
+    let is_one = dims.len() <= of.len() && dims.iter().all(|dim| *dim == Dim::Fixed(1));
+    if !is_one && !growing.has_row(scale, draft) {
         return None;
     }
-    let [Some(sums)] = &*draft.nodes.get(sum)?.outputs else { return None };
-    growing.bias = Some(growing.inputs.len());
-    growing.inputs.push(bias);
-    growing.nodes.push(sum);
-    growing.values = [(*sums, StepInput::Input(0))].into_iter().collect();
+    growing.scale = Some(growing.inputs.len());
+    growing.inputs.push(scale);
+    growing.nodes.extend([cast, product]);
+    growing.values = [(output, StepInput::Input(0))].into_iter().collect();
     Some(growing)
 }
 
@@ -228,6 +272,66 @@ mod tests {
                         (3, 0) => assert_eq!(failure(&graph, &feeds), failure(&plain, &feeds)),
                         _ => assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None)),
                     }
+                }
+            }
+        }
+    }
+
+    /// `y = tanh(a x b * s + c)` of bytes, with 99 for N, whose sums become float32.
+    fn of_integers(a: &[usize], b: &[usize], [s, c]: [&[usize]; 2], scaled_first: bool) -> Draft {
+        let mut builder = Builder::new();
+        builder.shaped("a", Some(DType::Uint8.into()), sizes(a));
+        let weights = (0..b.iter().product()).map(|at: usize| (at * 77 % 256) as u8 as i8).collect::<Vec<_>>();
+        let own = [("b", tensor(b, weights)), ("b_zero", tensor(&[], [3i8]))];
+        for (name, value) in own {
+            let id = builder.id(name);
+            builder.draft.constant(id, Fact::constant(value), None);
+        }
+        builder.shaped("a_zero", Some(DType::Uint8.into()), sizes(&[]));
+        builder.shaped("s", Some(DType::Float.into()), sizes(s));
+        builder.shaped("c", Some(DType::Float.into()), sizes(c));
+        builder.op("MatMulInteger", &["a", "b", "a_zero", "b_zero"], "product");
+        builder.op_with("Cast", vec![("to".to_string(), Attribute::Int(1))], &["product"], "floats");
+        builder.op("Mul", &if scaled_first { ["s", "floats"] } else { ["floats", "s"] }, "scaled");
+        builder.op("Add", &["c", "scaled"], "sum");
+        builder.op("Tanh", &["sum"], "y");
+        builder.output("y")
+    }
+
+    #[test]
+    fn sums_of_integers_become_floats() {
+        let all = ["product", "floats", "scaled", "sum", "y"];
+        for (a, b, s, c, fused) in [
+            (&[99, 5][..], &[5, 3][..], &[][..], &[3][..], &all[..]),
+            (&[99, 5], &[5, 3], &[1], &[1, 3], &all),
+            (&[2, 99, 400], &[400, 37], &[37], &[37], &all),
+            (&[99, 4, 5], &[2, 5, 1], &[1, 1, 1], &[1], &all),
+            (&[99, 0], &[0, 3], &[1, 3], &[3], &all),
+            (&[99, 5], &[5, 3], &[1, 3], &[99, 1], &all[..3]),
+            // What they are multiplied by has more dimensions, or differs from row to row.
+            (&[99, 5], &[5, 3], &[1, 1, 1], &[3], &[]),
+            (&[99, 5], &[5, 3], &[99, 1], &[3], &[]),
+            (&[99, 5], &[5], &[1], &[1], &all[..3]),
+            (&[99, 5], &[5], &[99], &[99], &[]),
+        ] {
+            for rows in [1, 2, 40] {
+                let own = |shape: &[usize]| -> Vec<usize> {
+                    shape.iter().map(|dim| if *dim == 99 { rows } else { *dim }).collect()
+                };
+                let bytes = |count: usize| (0..count).map(|at| (at * 91 % 256) as u8).collect::<Vec<_>>();
+                let [a_own, s_own, c_own] = [a, s, c].map(own);
+                let feeds = [
+                    tensor(&a_own, bytes(a_own.iter().product())),
+                    tensor(&[], [130u8]),
+                    tensor(&s_own, numbers(s_own.iter().product()).iter().map(|x| x / 700.0).collect::<Vec<_>>()),
+                    tensor(&c_own, numbers(c_own.iter().product())),
+                ];
+                let [graph, plain] = [true, false].map(|fast| load(of_integers(a, b, [s, c], rows > 1), fast).unwrap());
+                let own = stands_for(&graph).into_iter().find(|parts| parts.iter().any(|name| name == "product"));
+                assert_eq!(own.unwrap_or_default(), fused, "{b:?} {s:?}");
+                match (b.len(), rows) {
+                    (3, 40) => assert_eq!(failure(&graph, &feeds), failure(&plain, &feeds)),
+                    _ => assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None), "{a:?} {b:?} {s:?}"),
                 }
             }
         }

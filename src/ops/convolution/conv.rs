@@ -124,7 +124,8 @@ impl Conv {
 }
 
 impl MatrixProduct for Conv {
-    fn shape(&self, call: &Call<'_>) -> Option<Shape> {
+    fn shape(&self, call: &Call<'_>, dtype: DType) -> Option<Shape> {
+        call.tensor(0).ok().filter(|x| x.dtype() == dtype)?;
         Some(self.filters.convolution(call).ok()?.output)
     }
 

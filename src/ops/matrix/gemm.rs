@@ -108,7 +108,7 @@ impl Gemm {
 }
 
 impl MatrixProduct for Gemm {
-    fn shape(&self, call: &Call<'_>) -> Option<Shape> {
+    fn shape(&self, call: &Call<'_>, dtype: DType) -> Option<Shape> {
         let matrix = |k: usize, transposed: bool| match *call.tensor(k).ok()?.shape() {
             [rows, columns] => Some(if transposed { [columns, rows] } else { [rows, columns] }),
             _ => None,
@@ -116,7 +116,9 @@ impl MatrixProduct for Gemm {
         let [of_a, of_b] = self.transposed;
         let ([m, k], [rows, n]) = (matrix(0, of_a)?, matrix(1, of_b)?);
         let c = call.optional_tensor(2).ok()?;
-        let fits = k == rows && c.is_none_or(|c| self.addend_sizes(c.shape(), [m, n]).is_some());
+        let fits = call.tensor(0).ok()?.dtype() == dtype
+            && k == rows
+            && c.is_none_or(|c| self.addend_sizes(c.shape(), [m, n]).is_some());
         fits.then(|| Shape::from_slice(&[m, n]))
     }
 

@@ -44,8 +44,9 @@ impl MatMul {
 }
 
 impl MatrixProduct for MatMul {
-    fn shape(&self, call: &Call<'_>) -> Option<Shape> {
-        Some(Sizes::of(call.ranked(0).ok()?.shape(), call.ranked(1).ok()?.shape(), ["A", "B"]).ok()?.output)
+    fn shape(&self, call: &Call<'_>, dtype: DType) -> Option<Shape> {
+        let (a, b) = (call.ranked(0).ok().filter(|a| a.dtype() == dtype)?, call.ranked(1).ok()?);
+        Some(Sizes::of(a.shape(), b.shape(), ["A", "B"]).ok()?.output)
     }
 
     fn run_then(&self, call: &Call<'_>, tail: &Tail) -> Result<Values> {

@@ -2,11 +2,11 @@
 //! <https://onnx.ai/onnx/operators/onnx__MatMulInteger.html>, <https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html>
 
 use crate::ops::prelude::*;
-use kernels::gemm::{Factors, Operand, Quantized, Requantized, Right, Side, ZeroPoints};
+use kernels::gemm::{Factors, OfIntegers, Operand, Quantized, Requantized, Right, Side, Step, ZeroPoints};
 use kernels::quantize::{Quantize, Scales, Spread, quantize};
 
-pub(super) const MATMUL_INTEGER: Implementation = Implementation::run("MatMulInteger", &[10], |node| {
-    Ok(Box::new(MatMulInteger { weights: Weights::of_each(node, &[1, 3]) }))
+pub(super) const MATMUL_INTEGER: Implementation = Implementation::product("MatMulInteger", &[10], |node| {
+    Ok(Arc::new(MatMulInteger { weights: Weights::of_each(node, &[1, 3]) }))
 });
 
 pub(super) const QLINEAR_MATMUL: Implementation = Implementation::run("QLinearMatMul", &[10, 21], |node| {
@@ -22,18 +22,52 @@ struct MatMulInteger {
     weights: Weights,
 }
 
+impl MatMulInteger {
+    /// The sizes, and the places of zero points.
+    fn sizes(call: &Call<'_>) -> Result<(Sizes, [Lines; 2])> {
+        let sizes = Sizes::of(call.ranked(0)?.shape(), call.ranked(1)?.shape(), [call.name(0), call.name(1)])?;
+        let lines = [Lines::of(call, 2, Side::Left, &sizes)?, Lines::of(call, 3, Side::Right, &sizes)?];
+        Ok((sizes, lines))
+    }
+
+    fn multiply(
+        &self,
+        call: &Call<'_>,
+        (sizes, [a_zeros, b_zeros]): &(Sizes, [Lines; 2]),
+        epilogue: &[&dyn Step<u32>],
+        out: &mut [i32],
+    ) -> Result<()> {
+        let a = left(call, (0, 2), a_zeros, sizes)?;
+        let b = right(call, (1, 3), b_zeros, sizes, &self.weights)?;
+        let Sizes { m, k, n, batch, .. } = sizes;
+        multiply(call, Product::<i32> { m: *m, k: *k, n: *n, a, b, batch, epilogue }, out)
+    }
+}
+
+impl MatrixProduct for MatMulInteger {
+    fn shape(&self, call: &Call<'_>, dtype: DType) -> Option<Shape> {
+        let (sizes, _) = MatMulInteger::sizes(call).ok().filter(|_| dtype == DType::Float)?;
+        Some(sizes.output)
+    }
+
+    fn run_then(&self, call: &Call<'_>, tail: &Tail) -> Result<Values> {
+        let sizes @ (Sizes { m, n, output, .. }, _) = &MatMulInteger::sizes(call)?;
+        let mut output = call.output::<f32>(output)?;
+        let [Some(scale), _] = tail.scale else { return Err(Error::bug("sums of integers without a scale")) };
+        let scale = call.tensor(scale)?;
+        let strides = if scale.len() == 1 { Strides::ONE } else { Strides::COLUMNS };
+        let steps = TailSteps::<f32>::of(call, Some(tail), (*m, *n))?;
+        let floats = OfIntegers { scales: Broadcast { elements: scale.as_slice()?, strides }, then: &steps.all() };
+        self.multiply(call, sizes, &[&floats], cast_slice_mut::<f32, i32>(output.elements_mut()?))?;
+        Ok(output.finish().into())
+    }
+}
+
 impl Operator for MatMulInteger {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        let call = &*call;
-        let sizes = Sizes::of(call.ranked(0)?.shape(), call.ranked(1)?.shape(), [call.name(0), call.name(1)])?;
-        let mut output = call.output::<i32>(&sizes.output)?;
-        let lines = [Lines::of(call, 2, Side::Left, &sizes)?, Lines::of(call, 3, Side::Right, &sizes)?];
-        let [a_zeros, b_zeros] = &lines;
-        let a = left(call, (0, 2), a_zeros, &sizes)?;
-        let b = right(call, (1, 3), b_zeros, &sizes, &self.weights)?;
-        let Sizes { m, k, n, batch, .. } = &sizes;
-        let product = Product::<i32> { m: *m, k: *k, n: *n, a, b, batch, epilogue: &[] };
-        multiply(call, product, output.elements_mut()?)?;
+        let (call, sizes) = (&*call, &MatMulInteger::sizes(call)?);
+        let mut output = call.output::<i32>(&sizes.0.output)?;
+        self.multiply(call, sizes, &[], output.elements_mut()?)?;
         Ok(output.finish().into())
     }
 
