@@ -3,7 +3,7 @@
 use super::{Align, ByteProduct, ByteRows, Call, Constants, Dequantized, Held, InBlocks, Layout, Operator, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::tensor::Shape;
+use crate::tensor::{Shape, Tensor};
 use bytemuck::cast_slice_mut;
 use kernels::functions::GeluOfErf;
 use kernels::gemm::blocks::Activation;
@@ -263,9 +263,16 @@ impl Fused for ProductThen {
         let is_full = |k: &usize| is_of(*k) && call.tensor(*k).is_ok_and(|tensor| *tensor.shape() == *shape);
         let has_columns = || call.tensor(1).is_ok_and(|tensor| tensor.rank() > 1);
         let is_row = |k: usize| has_columns() && of_columns(k).is_some_and(one_row);
-        let [factor, _] = self.tail.scale;
+        let of_channels = |k: usize| {
+            let own = call.tensor(k).map_or(&[][..], Tensor::shape);
+            let mut sizes = own.iter().rev().zip(shape.iter().rev()).zip((0..shape.len()).rev());
+            (shape.len() - 1..=shape.len()).contains(&own.len())
+                && sizes.all(|((own, size), axis)| own == if axis == 1 { size } else { &1 })
+        };
+        let [factor, addend] = self.tail.scale;
         self.tail.bias.is_none_or(|k| is_of(k) && is_row(k))
             && factor.is_none_or(|k| is_of(k) && (is_one(k) || is_row(k)))
+            && addend.is_none_or(|k| is_of(k) && of_channels(k))
             && self.tail.beside.iter().all(is_full)
     }
 

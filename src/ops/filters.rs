@@ -4,18 +4,27 @@ use super::product::{Matrix, Multiply, Weights, multiply};
 use super::windows::{Kernel, WindowAttributes, Windows, one_or_more};
 use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
-use crate::operator::{ByteProduct, Call, Inference, Node, Values};
-use crate::tensor::{Shape, Tensor};
+use crate::operator::{Call, Inference, Node, Values};
+use crate::tensor::{Scratch, Shape, Tensor};
 use crate::value::Dim;
+use bytemuck::cast_slice_mut;
 use kernels::gemm::{
-    self, Batch, Broadcast, Left, Product, Quantized, Requantized, Right, Scaled, Side, Step, Strides, ZeroPoints,
+    self, Alone, Batch, Broadcast, Left, Product, Quantized, Requantized, Right, Scaled, Side, Step, Strides,
+    ToIntegers, ZeroPoints,
 };
+use kernels::quantize::dequantize_part;
 use kernels::volume;
 use kernels::windows::Axis;
 use smallvec::SmallVec;
 
 /// Filters of a channel that take less without a product of matrices, at most.
 const FEW: usize = 4;
+
+/// Products of two integers of magnitudes up to 255 whose sums, and those before, float32 holds: below 2^24.
+const EXACT: usize = (1 << 24) / (255 * 255);
+
+/// Bytes of numbers that are worth a part.
+const BLOCK: usize = 4 << 10;
 
 /// Evaluates an expression with `$type` as int8 or uint8.
 macro_rules! with_small {
@@ -187,7 +196,7 @@ impl Convolution {
         Ok((a, Right::Windows(b)))
     }
 
-    /// The sums of images and filters as in [`Convolution::small`], and what steps make of them.
+    /// Writes the sums of images and filters as in [`Convolution::small`], or what steps make of them.
     pub(super) fn sums<S: Multiply<Sum = u32>>(
         &self,
         call: &Call<'_>,
@@ -195,20 +204,18 @@ impl Convolution {
         operands: [&Tensor; 2],
         zeros: [Option<&Tensor>; 2],
         epilogue: &[&dyn Step<u32>],
-    ) -> Result<Values> {
-        let mut output = call.output::<S>(&self.output)?;
-        if self.channels == 1 && self.m <= FEW {
-            self.of_channels(call, operands, zeros, epilogue, output.elements_mut::<S>()?)?;
-            return Ok(output.finish().into());
+        out: &mut [S],
+    ) -> Result<()> {
+        if self.channels == 1 && self.m <= FEW && self.k <= EXACT && Alone::<f32>::suits(&self.axes) {
+            return self.of_channels(call, operands, zeros, epilogue, out);
         }
         let by_filter = self.by_filter();
         let (a, b) = self.small(call, weights, &by_filter, operands, zeros)?;
         let product = Product::<S> { m: self.m, k: self.k, n: self.n, a, b, batch: &self.batch, epilogue };
-        multiply(call, product, output.elements_mut()?)?;
-        Ok(output.finish().into())
+        multiply(call, product, out)
     }
 
-    /// The sums of few filters of each channel.
+    /// The sums of few filters of each channel, which floats hold.
     fn of_channels<S: Multiply<Sum = u32>>(
         &self,
         call: &Call<'_>,
@@ -217,26 +224,52 @@ impl Convolution {
         epilogue: &[&dyn Step<u32>],
         out: &mut [S],
     ) -> Result<()> {
-        let flip = ByteProduct::turn(x.dtype());
-        let (mut room, mut lookout) = (call.scratch::<i32>(w.len())?, call.lookout());
-        let zeros = w_zero.map_or(&[][..], Tensor::bytes);
-        with_small!(w.dtype(), T => {
-            let taps = w.as_slice::<T>()?.chunks(self.k.max(1));
-            let zero_of = |filter: usize| zeros.get(filter).or(zeros.first()).map_or(0, |zero| i32::from(*zero as T));
-            for (filter, (taps, to)) in taps.zip(room.elements_mut::<i32>().chunks_mut(self.k.max(1))).enumerate() {
-                lookout.after(size_of_val(to))?;
-                let zero = zero_of(filter);
-                to.iter_mut().zip(taps).for_each(|(to, tap)| *to = i32::from(*tap) - zero);
-            }
-        });
+        let zeros = [x_zero, w_zero].map(|zeros| zeros.map_or(&[][..], Tensor::bytes));
+        let number = |of: &Tensor, zero: Option<&u8>| match (of.dtype(), zero.copied().unwrap_or(0)) {
+            (DType::Int8, zero) => f32::from(zero as i8),
+            (_, zero) => f32::from(zero),
+        };
+        let is_signed = |of: &Tensor| of.dtype() == DType::Int8;
+        let (mut images, mut filters) = (call.scratch::<f32>(x.len())?, call.scratch::<f32>(w.len())?);
+        let ([of_images, of_filters], [images, filters]) =
+            (zeros, [&mut images, &mut filters].map(Scratch::elements_mut::<f32>));
+        kernels::each(cast_slice_mut(images), BLOCK, call.resources(), |at, part| {
+            let from = at * (BLOCK / size_of::<f32>());
+            let part: &mut [f32] = cast_slice_mut(part);
+            let bytes = x.bytes().get(from..from + part.len()).unwrap_or(&[]);
+            dequantize_part(bytes, is_signed(x), [1.0, number(x, of_images.first())], part);
+        })?;
+        let mut lookout = call.lookout();
+        let taps = w.bytes().chunks(self.k.max(1)).zip(filters.chunks_mut(self.k.max(1)));
+        for (filter, (bytes, to)) in taps.enumerate() {
+            lookout.after(size_of_val(to))?;
+            let zero = of_filters.get(filter).or(of_filters.first());
+            dequantize_part(bytes, is_signed(w), [1.0, number(w, zero)], to);
+        }
         call.charge(
             volume(w.len(), self.output.iter().take(1).chain(self.output.get(2..).into_iter().flatten())) as u64
         )?;
-        let windows = kernels::windows::Windows::new(self.axes.iter().copied());
-        let zero = x_zero.and_then(|zero| zero.bytes().first().copied()).unwrap_or(0) ^ flip;
-        let (planes, weights) = (x.bytes(), room.elements());
-        let channels = gemm::Channels { planes, flip, zero, weights, windows: &windows, m: self.m, batch: &self.batch };
-        Ok(channels.run(epilogue, out, call.resources())?)
+        let steps = ToIntegers(epilogue);
+        let alone = Alone {
+            axes: &self.axes,
+            images,
+            channels: self.groups,
+            filters,
+            of_each: self.m,
+            bias: None,
+            epilogue: &[&steps],
+        };
+        if size_of::<S>() == size_of::<f32>() {
+            return Ok(alone.run(cast_slice_mut(out), call.resources())?);
+        }
+        let mut sums = call.scratch::<f32>(out.len())?;
+        alone.run(sums.elements_mut(), call.resources())?;
+        let sums: &[u32] = sums.elements();
+        kernels::each(cast_slice_mut(out), BLOCK, call.resources(), |at, part| {
+            let (from, part) = (at * (BLOCK / size_of::<S>()), cast_slice_mut::<u8, S>(part));
+            S::narrow(sums.get(from..from + part.len()).unwrap_or(&[]), part);
+        })?;
+        Ok(())
     }
 
     /// The convolution of images and filters as in [`Convolution::small`], quantized again:
@@ -256,7 +289,9 @@ impl Convolution {
         let zero_point = Broadcast { elements: zero_point, strides: Strides::ONE };
         let last = Requantized { scales: [factors, one], zero_point };
         let steps: SmallVec<[&dyn Step<u32>; 2]> = bias.iter().map(|bias| bias as _).chain([&last as _]).collect();
-        self.sums::<S>(call, weights, operands, zeros.map(Some), &steps)
+        let mut output = call.output::<S>(&self.output)?;
+        self.sums::<S>(call, weights, operands, zeros.map(Some), &steps, output.elements_mut()?)?;
+        Ok(output.finish().into())
     }
 
     /// Of so many numbers: one for each filter, or one for all.

@@ -54,7 +54,6 @@
 mod alone;
 mod block;
 pub mod blocks;
-mod channels;
 mod dequantized;
 mod direct;
 mod epilogue;
@@ -80,7 +79,6 @@ mod vectors;
 mod windows;
 
 pub use alone::Alone;
-pub use channels::Channels;
 pub use dequantized::{Bits, Blocked, Dequantized, Integers};
 pub use epilogue::{Scaled, Step};
 pub use number::{Number, Operand};
@@ -90,7 +88,7 @@ pub use place::{Broadcast, Place, Strides};
 pub use plan::{Plan, scratch_for};
 pub use {
     operand::ZeroPoints,
-    scales::{Factors, OfIntegers, Quantized, Requantized},
+    scales::{Factors, OfIntegers, Quantized, Requantized, ToIntegers},
     windows::Windows,
 };
 

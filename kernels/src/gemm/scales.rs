@@ -63,6 +63,32 @@ fn of_integers_body(sums: &mut [u32], scales: &[f32]) {
     }
 }
 
+/// Floats that are integers become these, by whose bits they are written, and then what other steps make of them.
+#[derive(Debug, Clone, Copy)]
+pub struct ToIntegers<'a>(pub &'a [&'a dyn Step<u32>]);
+
+impl Step<f32> for ToIntegers<'_> {
+    fn fits(&self, output: &Extent<'_>) -> bool {
+        self.0.iter().all(|step| step.fits(output))
+    }
+
+    fn apply(&self, place: &Place<'_>, sums: &mut [f32]) {
+        to_integers(sums);
+        self.0.iter().for_each(|step| step.apply(place, cast_slice_mut(sums)));
+    }
+}
+
+for_each_level! {
+    fn to_integers<>(sums: &mut [f32]) -> () = to_integers_body;
+}
+
+#[inline(always)]
+fn to_integers_body(sums: &mut [f32]) {
+    for sum in sums {
+        *sum = f32::from_bits((*sum as i32).cast_unsigned());
+    }
+}
+
 /// Sums of integers become integers of the type `S`, which the output must have:
 /// `round(sum * scales[0] * scales[1]) + zero_point`, where ties are rounded to even. The nearest number is taken if it is
 /// out of range.
@@ -239,6 +265,31 @@ mod tests {
                 }
             });
         }
+    }
+
+    /// Integers of both signs and of all sizes, as floats and back: rows longer than any vector, and the rest.
+    #[test]
+    fn integers_and_floats() {
+        let integer = |at: u32| (at.wrapping_mul(0x9e37_79b1) as i32) >> (at % 32);
+        let sums: Vec<u32> = (0..sized(200, 20)).map(|at| integer(at).cast_unsigned()).collect();
+        let scales: Vec<f32> = (0..sums.len()).map(|at| (at as f32 - 90.0) / 7.0).collect();
+        let place = Place { matrix: 0, row: 0, column: 0, down: false, batch: &[] };
+        let half = |part: &mut [f32]| part.iter_mut().for_each(|sum| *sum *= 0.5);
+        let twice = |part: &mut [u32]| part.iter_mut().for_each(|sum| *sum = sum.wrapping_mul(2));
+        at_each_level(|| {
+            for strides in [Strides::COLUMNS, Strides::ONE] {
+                let (mut out, scales) = (sums.clone(), Broadcast { elements: &scales[..], strides });
+                OfIntegers { scales, then: &[&half] }.apply(&place, &mut out);
+                for (at, (out, sum)) in out.iter().zip(&sums).enumerate() {
+                    let scale = scales.elements[if strides.column > 0 { at } else { 0 }];
+                    assert_eq!(f32::from_bits(*out), sum.cast_signed() as f32 * scale * 0.5);
+                }
+            }
+            let mut floats: Vec<f32> = sums.iter().map(|sum| (sum.cast_signed() >> 8) as f32).collect();
+            ToIntegers(&[&twice]).apply(&place, &mut floats);
+            let want = sums.iter().map(|sum| (sum.cast_signed() >> 8).wrapping_mul(2).cast_unsigned());
+            assert!(floats.iter().map(|float| float.to_bits()).eq(want));
+        });
     }
 
     #[test]

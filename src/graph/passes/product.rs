@@ -14,8 +14,9 @@ use std::sync::Arc;
 const STEPS: usize = 4;
 
 /// `f(MatMul(a, b) + c)` and `f(Cast(MatMulInteger(a, b)) * d + c)`, where `c` is a row and `d` a number or a row,
-/// `f(Gemm(a, b, c))` and `f(Conv(x, w, b), y)`; `f` may be missing or be several functions. `y` has the shape of the output, as
-/// what is added to a residual block has.
+/// `f(Gemm(a, b, c))`, `f(Conv(x, w, b), y)` and `f(Cast(ConvInteger(x, w)) * d + c, y)`, where `d` is a number and `c` has one for
+/// each channel; `f` may be missing or be several functions. `y` has the shape of the output, as what is added to a residual
+/// block has.
 pub(super) fn product(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
     let Some(readers) = context.readers(draft) else { return Ok(()) };
     let (mut fusions, mut taken) = (Vec::new(), vec![false; draft.nodes.len()]);
@@ -42,7 +43,9 @@ struct Growing {
     inputs: SmallVec<[Id; 4]>,
     product: Arc<dyn MatrixProduct>,
     dtype: DType,
-    /// The inputs that sums of integers are multiplied by, and that is added.
+    /// The dimensions of the output behind that of the numbers that may be added to sums: those of columns, or of channels.
+    behind: Option<usize>,
+    /// The inputs that sums of integers are multiplied by, and with the numbers that are added.
     scale: Option<usize>,
     bias: Option<usize>,
     /// Functions of the sums, of each other, and of what is beside these.
@@ -56,7 +59,14 @@ impl Growing {
     fn of(at: usize, dtype: DType, draft: &Draft) -> Option<Growing> {
         let node = draft.nodes.get(at).filter(|node| !node.open)?;
         let (Some(Made::Product(product)), [Some(sums)]) = (&node.operator, &*node.outputs) else { return None };
+        let rank = fact(*sums, draft).and_then(Fact::dims).map(<[Dim]>::len);
+        let behind = match node.standard()? {
+            "MatMul" | "MatMulInteger" => Some(0),
+            "ConvInteger" => rank.and_then(|rank| rank.checked_sub(2)),
+            _ => None,
+        };
         Some(Growing {
+            behind,
             nodes: [at].into_iter().collect(),
             // An input that is left out would be another's place.
             inputs: node.inputs.iter().copied().collect::<Option<_>>()?,
@@ -75,48 +85,46 @@ impl Growing {
         self.values.first().map(|(sums, _)| *sums)
     }
 
-    /// Whether a value is a row of the output: not of a product by a vector, whose columns the output lacks.
-    fn has_row(&self, id: Id, draft: &Draft) -> bool {
-        let dims = |id: Id| fact(id, draft).and_then(Fact::dims);
-        let (row, of_product) = (dims(id).and_then(<[Dim]>::split_last), self.sums().and_then(dims).unwrap_or(&[]));
-        row.is_some_and(|(last, before)| {
-            *last != Dim::Unknown
-                && Some(last) == of_product.last()
-                && before.len() < of_product.len()
-                && before.iter().all(|dim| *dim == Dim::Fixed(1))
-        }) && self.inputs.get(1).and_then(|columns| dims(*columns)).is_some_and(|columns| columns.len() > 1)
+    /// Whether a value has a number for each column, or channel, of the output: not for those of a product by a vector, whose
+    /// columns the output lacks.
+    fn has_numbers(&self, id: Id, draft: &Draft) -> bool {
+        let dims = |id: Id| fact(id, draft).and_then(Fact::dims).unwrap_or(&[]);
+        let (own, all, behind) = (dims(id), self.sums().map_or(&[][..], dims), self.behind.unwrap_or(0));
+        let split = own.len().checked_sub(behind + 1).and_then(|at| own.split_at_checked(at));
+        let Some((before, [numbers, after @ ..])) = split else { return false };
+        let has_columns = behind > 0 || self.inputs.get(1).is_some_and(|columns| dims(*columns).len() > 1);
+        has_columns
+            && *numbers != Dim::Unknown
+            && all.iter().nth_back(behind) == Some(numbers)
+            && own.len() <= all.len()
+            && before.iter().chain(after).all(|dim| *dim == Dim::Fixed(1))
     }
 
-    /// With a row that the node at a place adds to the sums of a MatMul or MatMulInteger.
-    fn with_row(&self, at: usize, draft: &Draft) -> Option<Growing> {
-        let nodes = [*self.nodes.first()?, at].map(|at| draft.nodes.get(at));
-        let [Some(product), Some(node)] = nodes else { return None };
-        let is_sum = node.standard() == Some("Add") && !node.open && aligns_last(node);
+    /// With the numbers that the node at a place adds to the sums.
+    fn with_numbers(&self, at: usize, draft: &Draft) -> Option<Growing> {
+        let node =
+            draft.nodes.get(at).filter(|node| node.standard() == Some("Add") && !node.open && aligns_last(node))?;
         let ([Some(output)], sums) = (&*node.outputs, self.sums()?) else { return None };
-        let row = *node.inputs.iter().flatten().find(|id| **id != sums)?;
-        let free = self.bias.is_none() && self.steps.is_empty();
-        if !free
-            || !is_sum
-            || !matches!(product.standard(), Some("MatMul" | "MatMulInteger"))
-            || !self.has_row(row, draft)
-        {
+        let numbers = *node.inputs.iter().flatten().find(|id| **id != sums)?;
+        let free = self.behind.is_some() && self.bias.is_none() && self.steps.is_empty();
+        if !free || !self.has_numbers(numbers, draft) {
             return None;
         }
         let mut grown = self.clone();
         grown.bias = Some(grown.inputs.len());
-        grown.inputs.push(row);
+        grown.inputs.push(numbers);
         grown.nodes.push(at);
         grown.values = [(*output, StepInput::Input(0))].into_iter().collect();
         Some(grown)
     }
 
-    /// With what follows: a row, a function of one number and of others at its place, or a gate, `x * f(x)`.
+    /// With what follows: numbers that are added, a function of one number and of others at its place, or a gate, `x * f(x)`.
     fn grown(&self, draft: &Draft, readers: &Readers, taken: &[bool]) -> Option<Growing> {
         let [Some(last)] = &*draft.nodes.get(*self.nodes.last()?)?.outputs else { return None };
         let free = |at: &usize| taken.get(*at) == Some(&false);
         let mut grown = self.clone();
         if let Some(at) = readers.only_reader(*last).filter(free) {
-            return self.with_row(at, draft).or_else(|| grown.push(at, draft).map(|()| grown));
+            return self.with_numbers(at, draft).or_else(|| grown.push(at, draft).map(|()| grown));
         }
         let at = readers.last_reader(*last).filter(|at| free(at) && readers.count(*last) == 2)?;
         let gate = draft.nodes.get(at)?.inputs.iter().flatten().find(|id| *id != last)?;
@@ -161,12 +169,13 @@ impl Growing {
     }
 
     fn finish(self) -> Option<Fusion> {
-        let Growing { nodes, inputs, product, dtype, scale, bias, steps, beside, .. } = self;
+        let Growing { nodes, inputs, product, dtype, behind, scale, bias, steps, beside, .. } = self;
         let steps = match steps.is_empty() {
             true => None,
             false => Some(Chain::new(dtype, 1 + beside.len(), steps)?),
         };
-        let tail = Arc::new(Tail { dtype, bias, scale: [scale, None], steps, beside });
+        let (bias, addend) = if behind == Some(0) { (bias, None) } else { (None, bias) };
+        let tail = Arc::new(Tail { dtype, bias, scale: [scale, addend], steps, beside });
         Some(Fusion { nodes, inputs, operator: Box::new(ProductThen { product, tail }) })
     }
 }
@@ -185,7 +194,7 @@ fn alone(at: usize, draft: &Draft) -> Option<Growing> {
 
 /// A product of integers less zero points, that become float32 and are scaled.
 fn scaled(at: usize, draft: &Draft, readers: &Readers) -> Option<Growing> {
-    draft.nodes.get(at).filter(|node| node.standard() == Some("MatMulInteger"))?;
+    draft.nodes.get(at).filter(|node| matches!(node.standard(), Some("MatMulInteger" | "ConvInteger")))?;
     let after = |value: Id, name: &str| {
         let next = readers.only_reader(value)?;
         let node = draft.nodes.get(next).filter(|node| node.standard() == Some(name) && aligns_last(node))?;
@@ -198,7 +207,8 @@ fn scaled(at: usize, draft: &Draft, readers: &Readers) -> Option<Growing> {
     let scale = *node.inputs.iter().flatten().find(|id| **id != floats)?;
     let (dims, of) = (fact(scale, draft)?.dims()?, fact(floats, draft)?.dims()?);
     let is_one = dims.len() <= of.len() && dims.iter().all(|dim| *dim == Dim::Fixed(1));
-    if !is_one && !growing.has_row(scale, draft) {
+    // Channels have one scale.
+    if !is_one && (growing.behind != Some(0) || !growing.has_numbers(scale, draft)) {
         return None;
     }
     growing.scale = Some(growing.inputs.len());
@@ -333,6 +343,67 @@ mod tests {
                     (3, 40) => assert_eq!(failure(&graph, &feeds), failure(&plain, &feeds)),
                     _ => assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None), "{a:?} {b:?} {s:?}"),
                 }
+            }
+        }
+    }
+
+    /// `y = relu(conv(x, w) * s + c + r)` of bytes, with 99 for N, whose sums become float32.
+    fn convolution_of_integers(x: &[usize], w: &[usize], [s, c, r]: [&[usize]; 3], group: i64) -> Draft {
+        let mut builder = Builder::new();
+        builder.shaped("x", Some(DType::Uint8.into()), sizes(x));
+        let filters = (0..w.iter().product()).map(|at: usize| (at * 77 % 256) as u8).collect::<Vec<_>>();
+        for (name, value) in [("w", tensor(w, filters)), ("w_zero", tensor(&[], [130u8]))] {
+            let id = builder.id(name);
+            builder.draft.constant(id, Fact::constant(value), None);
+        }
+        builder.shaped("x_zero", Some(DType::Uint8.into()), sizes(&[]));
+        for (name, shape) in [("s", s), ("c", c), ("r", r)] {
+            builder.shaped(name, Some(DType::Float.into()), sizes(shape));
+        }
+        let group = vec![("group".to_string(), Attribute::Int(group))];
+        builder.op_with("ConvInteger", group, &["x", "w", "x_zero", "w_zero"], "product");
+        builder.op_with("Cast", vec![("to".to_string(), Attribute::Int(1))], &["product"], "floats");
+        builder.op("Mul", &["floats", "s"], "scaled");
+        builder.op("Add", &["scaled", "c"], "sum");
+        builder.op("Add", &["r", "sum"], "both");
+        builder.op("Relu", &["both"], "y");
+        builder.output("y")
+    }
+
+    #[test]
+    fn sums_of_windows_of_integers_become_floats() {
+        let all = ["product", "floats", "scaled", "sum", "both", "y"];
+        for (x, w, s, c, group, fused) in [
+            (&[99, 4, 9, 8][..], &[5, 4, 3, 3][..], &[][..], &[1, 5, 1, 1][..], 1, &all[..]),
+            (&[99, 4, 9, 8], &[4, 1, 3, 3], &[1], &[4, 1, 1], 4, &all),
+            (&[99, 4, 9], &[8, 1, 2], &[1, 1, 1], &[8, 1], 4, &all),
+            (&[99, 4, 1, 1], &[300, 4, 1, 1], &[1], &[1, 300, 1, 1], 1, &all),
+            (&[99, 1, 300], &[1, 1, 270], &[1], &[1, 1], 1, &all),
+            // What is added has no number for each channel, and sums have no single factor.
+            (&[99, 4, 9, 8], &[6, 4, 3, 3], &[], &[6], 1, &all[..3]),
+            (&[99, 4, 9, 8], &[6, 4, 3, 3], &[], &[1, 1, 1, 1], 1, &all[..3]),
+            (&[99, 4, 9, 8], &[6, 4, 3, 3], &[6, 1, 1], &[6, 1, 1], 1, &[]),
+        ] {
+            let outer = [99, w[0]];
+            let positions: Vec<usize> = x[2..].iter().zip(&w[2..]).map(|(x, w)| x + 1 - w).collect();
+            let r = [&outer, &*positions].concat();
+            let graph = load(convolution_of_integers(x, w, [s, c, &r], group), true).unwrap();
+            let plain = load(convolution_of_integers(x, w, [s, c, &r], group), false).unwrap();
+            let own = stands_for(&graph).into_iter().find(|parts| parts.iter().any(|name| name == "product"));
+            assert_eq!(own.unwrap_or_default(), fused, "{x:?} {w:?}");
+            for rows in [0, 1, 3] {
+                let own = |shape: &[usize]| -> Vec<usize> {
+                    shape.iter().map(|dim| if *dim == 99 { rows } else { *dim }).collect()
+                };
+                let [x, r] = [x, &r].map(own);
+                let bytes = (0..x.iter().product()).map(|at: usize| (at * 91 % 256) as u8).collect::<Vec<_>>();
+                let of = |shape: &[usize], by: f32| {
+                    tensor(shape, numbers(shape.iter().product()).iter().map(|x| x / by).collect::<Vec<_>>())
+                };
+                let feeds = [tensor(&x, bytes), tensor(&[], [7u8]), of(s, 9000.0), of(c, 1.0), of(&r, 1.0)];
+                let values = run(&plain, &feeds, None);
+                assert_eq!(run(&graph, &feeds, None), values, "{x:?} {w:?} {s:?}");
+                assert_eq!(run(&graph, &feeds, Some(&mut Nobody)), values);
             }
         }
     }

@@ -2,8 +2,9 @@
 //! <https://onnx.ai/onnx/operators/onnx__ConvInteger.html>
 
 use crate::ops::prelude::*;
+use kernels::gemm::{OfIntegers, Step};
 
-pub(super) const CONV_INTEGER: Implementation = Implementation::run("ConvInteger", &[10], load);
+pub(super) const CONV_INTEGER: Implementation = Implementation::product("ConvInteger", &[10], load);
 
 /// `y` = the convolution of `x - x_zero_point` with `w - w_zero_point`, as Conv's
 ///
@@ -14,8 +15,8 @@ struct ConvInteger {
     weights: Weights,
 }
 
-fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(ConvInteger { filters: Filters::of(node, [0, 1], None)?, weights: Weights::of_each(node, &[1, 3]) }))
+fn load(node: &Node<'_>) -> Result<Arc<dyn MatrixProduct>> {
+    Ok(Arc::new(ConvInteger { filters: Filters::of(node, [0, 1], None)?, weights: Weights::of_each(node, &[1, 3]) }))
 }
 
 impl ConvInteger {
@@ -25,13 +26,54 @@ impl ConvInteger {
         facts.one_for_each(3, (1, 0))?;
         self.filters.convolved(facts)
     }
+
+    fn convolution(&self, call: &Call<'_>) -> Result<Convolution> {
+        self.filters.of_call(call, |facts| self.check(facts))
+    }
+
+    fn sums(
+        &self,
+        call: &Call<'_>,
+        convolution: &Convolution,
+        epilogue: &[&dyn Step<u32>],
+        out: &mut [i32],
+    ) -> Result<()> {
+        let zeros = [call.optional_tensor(2)?, call.optional_tensor(3)?];
+        convolution.sums(call, &self.weights, [call.tensor(0)?, call.tensor(1)?], zeros, epilogue, out)
+    }
+}
+
+impl MatrixProduct for ConvInteger {
+    fn shape(&self, call: &Call<'_>, dtype: DType) -> Option<Shape> {
+        Some(self.convolution(call).ok().filter(|_| dtype == DType::Float)?.output)
+    }
+
+    fn reads_beside(&self) -> bool {
+        true
+    }
+
+    fn run_then(&self, call: &Call<'_>, tail: &Tail) -> Result<Values> {
+        let convolution = self.convolution(call)?;
+        let mut output = call.output::<f32>(&convolution.output)?;
+        let [Some(scale), addend] = tail.scale else { return Err(Error::bug("sums of integers without a scale")) };
+        let by_filter = convolution.by_filter();
+        let addend = addend.map(|k| call.tensor(k)?.as_slice::<f32>()).transpose()?;
+        let addend = addend.map(|addend| convolution.bias::<f32>(addend, &by_filter));
+        let steps = TailSteps::<f32>::of(call, Some(tail), (convolution.m, convolution.n))?;
+        let then: SmallVec<[_; 3]> = addend.iter().map(|addend| addend as _).chain(steps.all()).collect();
+        let scales = Broadcast { elements: call.tensor(scale)?.as_slice()?, strides: Strides::ONE };
+        let floats = OfIntegers { scales, then: &then };
+        self.sums(call, &convolution, &[&floats], cast_slice_mut::<f32, i32>(output.elements_mut()?))?;
+        Ok(output.finish().into())
+    }
 }
 
 impl Operator for ConvInteger {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        let convolution = self.filters.of_call(call, |facts| self.check(facts))?;
-        let zeros = [call.optional_tensor(2)?, call.optional_tensor(3)?];
-        convolution.sums::<i32>(call, &self.weights, [call.tensor(0)?, call.tensor(1)?], zeros, &[])
+        let convolution = self.convolution(call)?;
+        let mut output = call.output::<i32>(&convolution.output)?;
+        self.sums(call, &convolution, &[], output.elements_mut()?)?;
+        Ok(output.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
@@ -44,7 +86,7 @@ impl Operator for ConvInteger {
 mod tests {
     use crate::dtype::Element;
     use crate::ops::filters::plain::{Case, random};
-    use crate::ops::testing::{infer, ints, run, tensor};
+    use crate::ops::testing::{infer, int, ints, run, tensor};
     use crate::value::Value;
 
     /// The standard's examples.
@@ -94,6 +136,18 @@ mod tests {
             check::<u8, i8>(seed, &case, |x| x, |w| w as i8);
             check::<i8, u8>(seed, &case, |x| x as i8, |w| w);
             check::<i8, i8>(seed, &case, |x| x as i8, |w| w as i8);
+        }
+    }
+
+    /// As many taps as float32 has sums of, and more, of the greatest products.
+    #[test]
+    fn large_sums() {
+        for taps in [257, 258, 259, 300] {
+            let (x, w) =
+                (tensor(&[1, 2, taps + 1], vec![0u8; 2 * taps + 2]), tensor(&[2, 1, taps], vec![255u8; 2 * taps]));
+            let most = taps as i32 * 255 * 255;
+            run("ConvInteger", 10, [int("group", 2)], [&x, &w, &tensor(&[], [255u8]), &tensor(&[2], [0u8, 1])])
+                .gives(tensor(&[1, 2, 2], [-most, -most, -most / 255 * 254, -most / 255 * 254]));
         }
     }
 
