@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::limits::{Budget, Limits};
 use crate::operator::{Attribute, Context, Feeds, Resolved};
 use crate::registry::{Own, Registry};
-use crate::value::{Dim, Value, ValueType};
+use crate::value::{Dim, Fact, Value, ValueType};
 use std::sync::Arc;
 
 /// A draft of one node: `y0, .. = operator(x0, ..)`.
@@ -97,6 +97,11 @@ impl Builder {
     pub(super) fn shaped(&mut self, name: &str, value_type: Option<ValueType>, shape: Option<Vec<Dim>>) {
         let id = self.id(name);
         self.draft.input(ValueInfo { name: name.into(), value_type, shape }, id, None);
+    }
+
+    pub(super) fn constant(&mut self, name: &str, value: impl Into<Value>) {
+        let id = self.id(name);
+        self.draft.constant(id, Fact::constant(value.into()), None);
     }
 
     /// A node of an operator of opset 20.

@@ -254,25 +254,20 @@ impl Fused for ProductThen {
     fn fits(&self, call: &Call<'_>) -> bool {
         let is_of = |k: usize| call.tensor(k).is_ok_and(|tensor| tensor.dtype() == self.tail.dtype);
         let Some(shape) = self.product.shape(call, self.tail.dtype) else { return false };
-        let Some((columns, rows)) = shape.split_last() else { return false };
-        let of_columns = |k: usize| call.tensor(k).ok().and_then(|tensor| tensor.shape().split_last());
-        let is_one = |k: usize| call.tensor(k).is_ok_and(|tensor| tensor.len() == 1 && tensor.rank() <= shape.len());
-        let one_row = |(last, before): (&usize, &[usize])| {
-            last == columns && before.len() <= rows.len() && before.iter().all(|dim| *dim == 1)
-        };
         let is_full = |k: &usize| is_of(*k) && call.tensor(*k).is_ok_and(|tensor| *tensor.shape() == *shape);
-        let has_columns = || call.tensor(1).is_ok_and(|tensor| tensor.rank() > 1);
-        let is_row = |k: usize| has_columns() && of_columns(k).is_some_and(one_row);
-        let of_channels = |k: usize| {
+        let is_one = |k: usize| call.tensor(k).is_ok_and(|tensor| tensor.len() == 1 && tensor.rank() <= shape.len());
+        // A number for each entry of the axis of the output behind which there are so many.
+        let has_numbers = |k: usize, behind: usize| {
             let own = call.tensor(k).map_or(&[][..], Tensor::shape);
-            let mut sizes = own.iter().rev().zip(shape.iter().rev()).zip((0..shape.len()).rev());
-            (shape.len() - 1..=shape.len()).contains(&own.len())
-                && sizes.all(|((own, size), axis)| own == if axis == 1 { size } else { &1 })
+            let mut sizes = own.iter().rev().zip(shape.iter().rev()).enumerate();
+            (behind + 1..=shape.len()).contains(&own.len())
+                && sizes.all(|(at, (own, size))| own == if at == behind { size } else { &1 })
         };
+        let is_row = |k: usize| call.tensor(1).is_ok_and(|columns| columns.rank() > 1) && has_numbers(k, 0);
         let [factor, addend] = self.tail.scale;
         self.tail.bias.is_none_or(|k| is_of(k) && is_row(k))
             && factor.is_none_or(|k| is_of(k) && (is_one(k) || is_row(k)))
-            && addend.is_none_or(|k| is_of(k) && of_channels(k))
+            && addend.is_none_or(|k| is_of(k) && has_numbers(k, shape.len().saturating_sub(2)))
             && self.tail.beside.iter().all(is_full)
     }
 

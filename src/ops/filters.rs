@@ -1,5 +1,6 @@
 //! Filters over images: what the convolutions of several families share.
 
+use super::converted::converted;
 use super::product::{Matrix, Multiply, Weights, multiply};
 use super::windows::{Kernel, WindowAttributes, Windows, one_or_more};
 use crate::dtype::DType;
@@ -12,7 +13,7 @@ use kernels::gemm::{
     self, Alone, Batch, Broadcast, Left, Product, Quantized, Requantized, Right, Scaled, Side, Step, Strides,
     ToIntegers, ZeroPoints,
 };
-use kernels::quantize::dequantize_part;
+use kernels::quantize::{Scales, Spread, dequantize};
 use kernels::volume;
 use kernels::windows::Axis;
 use smallvec::SmallVec;
@@ -224,28 +225,22 @@ impl Convolution {
         epilogue: &[&dyn Step<u32>],
         out: &mut [S],
     ) -> Result<()> {
-        let zeros = [x_zero, w_zero].map(|zeros| zeros.map_or(&[][..], Tensor::bytes));
-        let number = |of: &Tensor, zero: Option<&u8>| match (of.dtype(), zero.copied().unwrap_or(0)) {
-            (DType::Int8, zero) => f32::from(zero as i8),
-            (_, zero) => f32::from(zero),
+        let floats = |of: &Tensor, zeros: Option<&Tensor>, out: &mut [f32]| -> Result<()> {
+            let count = zeros.map_or(1, Tensor::len);
+            let (mut points, ones) = (call.scratch::<f32>(count)?, vec![1.0; count]);
+            let points = points.elements_mut::<f32>();
+            match zeros {
+                Some(zeros) => converted(zeros, DType::Float, cast_slice_mut(points), call.context())?,
+                None => points.fill(0.0),
+            }
+            let spread = if count == 1 { Spread::All } else { Spread::Axis { entries: count, inner: self.k } };
+            let (types, scales) = ([of.dtype(), DType::Float], Scales { spread, scales: &ones, zeros: Some(points) });
+            Ok(dequantize(types.map(DType::format), scales, of.bytes(), cast_slice_mut(out), call.resources())?)
         };
-        let is_signed = |of: &Tensor| of.dtype() == DType::Int8;
         let (mut images, mut filters) = (call.scratch::<f32>(x.len())?, call.scratch::<f32>(w.len())?);
-        let ([of_images, of_filters], [images, filters]) =
-            (zeros, [&mut images, &mut filters].map(Scratch::elements_mut::<f32>));
-        kernels::each(cast_slice_mut(images), BLOCK, call.resources(), |at, part| {
-            let from = at * (BLOCK / size_of::<f32>());
-            let part: &mut [f32] = cast_slice_mut(part);
-            let bytes = x.bytes().get(from..from + part.len()).unwrap_or(&[]);
-            dequantize_part(bytes, is_signed(x), [1.0, number(x, of_images.first())], part);
-        })?;
-        let mut lookout = call.lookout();
-        let taps = w.bytes().chunks(self.k.max(1)).zip(filters.chunks_mut(self.k.max(1)));
-        for (filter, (bytes, to)) in taps.enumerate() {
-            lookout.after(size_of_val(to))?;
-            let zero = of_filters.get(filter).or(of_filters.first());
-            dequantize_part(bytes, is_signed(w), [1.0, number(w, zero)], to);
-        }
+        let [images, filters] = [&mut images, &mut filters].map(Scratch::elements_mut::<f32>);
+        floats(x, x_zero, images)?;
+        floats(w, w_zero, filters)?;
         call.charge(
             volume(w.len(), self.output.iter().take(1).chain(self.output.get(2..).into_iter().flatten())) as u64
         )?;

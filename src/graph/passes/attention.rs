@@ -147,8 +147,7 @@ mod tests {
                 builder.shaped(name, Some(DType::Float.into()), dims(shape));
             }
             for (name, number) in [("factor", 0.3f32), ("zero", 0.0)] {
-                let id = builder.id(name);
-                builder.draft.constant(id, Fact::constant(tensor(&[], [number])), None);
+                builder.constant(name, tensor(&[], [number]));
             }
             let mut scores = "scores";
             builder.op("MatMul", &["q", "k"], scores);
@@ -321,8 +320,7 @@ mod tests {
     fn made(of: [Made<'_>; 3], turned: bool) -> (Draft, Vec<Value>) {
         let (mut builder, mut feeds) = (Builder::new(), Vec::new());
         let constant = |builder: &mut Builder, name: &str, value: Value| {
-            let id = builder.id(name);
-            builder.draft.constant(id, Fact::constant(value), None);
+            builder.constant(name, value);
         };
         constant(&mut builder, "factor", tensor(&[1], [0.3f32]));
         constant(&mut builder, "zero axis", tensor(&[1], [0i64]));

@@ -435,8 +435,7 @@ mod tests {
         builder.op("Add", &["pool", "sum"], "sum.more");
         builder.op("Relu", &["sum.more"], "sum.relu");
         for (name, value) in [("low", -0.5f32), ("high", 1.5)] {
-            let id = builder.id(name);
-            builder.draft.constant(id, Fact::constant(tensor(&[], [value])), None);
+            builder.constant(name, tensor(&[], [value]));
         }
         convolve(&mut builder, "sum.relu", [24, 20, 1, 1], 1, 1, "limited");
         builder.op("Clip", &["limited", "low", "high"], "limited.clip");
@@ -663,8 +662,7 @@ mod tests {
                 ("sizes", tensor(&[2], [10i64, 10])),
                 ("other", tensor(&[4], [1i64, 32, 4, 3])),
             ] {
-                let id = builder.id(name);
-                builder.draft.constant(id, Fact::constant(value), None);
+                builder.constant(name, value);
             }
             let mode = |name: &str| ("mode".to_string(), Attribute::String(name.into()));
             let axes = || ints("axes", &[2, -1]);
@@ -705,8 +703,7 @@ mod tests {
             let mut builder = Builder::new();
             let dims = [1, 16, 2, 3].map(Dim::Fixed).to_vec();
             builder.shaped("x", Some(DType::Float.into()), Some(dims));
-            let id = builder.id("scales");
-            builder.draft.constant(id, Fact::constant(tensor(&[4], [1f32, 1.0, 2.0, 2.0])), None);
+            builder.constant("scales", tensor(&[4], [1f32, 1.0, 2.0, 2.0]));
             convolve(&mut builder, "x", [16, 16, 1, 1], 1, 1, "stem");
             let text = |name: &str, value: &str| (name.to_string(), Attribute::String(value.into()));
             let transform = text("coordinate_transformation_mode", "tf_half_pixel_for_nn");

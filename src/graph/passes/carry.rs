@@ -134,7 +134,7 @@ mod tests {
     use crate::graph::{Draft, Graph};
     use crate::operator::Attribute;
     use crate::ops::testing::tensor;
-    use crate::value::{Dim, Fact, Value};
+    use crate::value::{Dim, Value};
     use std::slice::from_ref;
 
     fn nodes(graph: &Graph) -> Vec<String> {
@@ -147,8 +147,7 @@ mod tests {
         builder.shaped("x", Some(DType::Uint8.into()), Some(vec![Dim::Symbol("N".into()), Dim::Fixed(3)]));
         let zero: Value = tensor(&[], [7u8]);
         for (name, value) in [("s", tensor(&[], [0.3f32])), ("t", tensor(&[], [scale])), ("z", zero)] {
-            let id = builder.id(name);
-            builder.draft.constant(id, Fact::constant(value), None);
+            builder.constant(name, value);
         }
         builder.op("DequantizeLinear", &["x", "s", "z"], "floats");
         builder.op("Transpose", &["floats"], "turned");
@@ -182,8 +181,7 @@ mod tests {
         builder.shaped("x", Some(DType::Int8.into()), Some(dims.into()));
         let zero: Value = tensor(&[], [-7i8]);
         for (name, value) in [("s", tensor(&[], [0.3f32])), ("z", zero)] {
-            let id = builder.id(name);
-            builder.draft.constant(id, Fact::constant(value), None);
+            builder.constant(name, value);
         }
         let sizes = [("kernel_shape", vec![2; 2]), ("pads", vec![pad; 4])];
         let sizes = sizes.map(|(name, list)| (name.to_string(), Attribute::Ints(list)));

@@ -162,7 +162,7 @@ mod tests {
     use crate::graph::{Draft, Runs};
     use crate::operator::Chain;
     use crate::ops::testing::tensor;
-    use crate::value::{Dim, Fact, Value};
+    use crate::value::{Dim, Value};
     use half::f16;
     use kernels::testing::sized;
     use proptest::prelude::*;
@@ -274,8 +274,7 @@ mod tests {
                 let mut builder = Builder::new();
                 builder.shaped("x", Some(DType::Float.into()), Some(vec![]));
                 for (name, number) in [("c", 1.41f32), ("one", 1.0), ("half", 0.5)] {
-                    let id = builder.id(name);
-                    builder.draft.constant(id, Fact::constant(tensor(shape, [number])), None);
+                    builder.constant(name, tensor(shape, [number]));
                 }
                 builder.op("Div", &["x", "c"], "scaled");
                 builder.op("Erf", &["scaled"], "e");
@@ -308,8 +307,7 @@ mod tests {
                     let mut builder = Builder::new();
                     builder.shaped("x", Some(dtype.into()), Some(dims(&[2, 700])));
                     for (name, number) in [("c", 1.41), ("one", one), ("half", 0.5)] {
-                        let id = builder.id(name);
-                        builder.draft.constant(id, Fact::constant(numbers(&[1], &[number])), None);
+                        builder.constant(name, numbers(&[1], &[number]));
                     }
                     builder.op(scale, &["x", "c"], "scaled");
                     builder.op("Erf", &["scaled"], "e");

@@ -42,8 +42,7 @@ mod tests {
         for (name, value) in bounds {
             match value {
                 Some(value) => {
-                    let id = builder.id(name);
-                    builder.draft.constant(id, Fact::constant(value.clone()), None);
+                    builder.constant(name, value.clone());
                 }
                 None => builder.shaped(name, Some(DType::Float.into()), Some(vec![])),
             }

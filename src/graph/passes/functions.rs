@@ -222,7 +222,7 @@ mod tests {
     use crate::graph::testing::{Builder, load};
     use crate::ops::testing::tensor;
     use crate::tensor::Tensor;
-    use crate::value::{Dim, Fact, Value};
+    use crate::value::{Dim, Value};
     use kernels::testing::at_each_level;
 
     const INTEGERS: [DType; 2] = [DType::Uint8, DType::Int8];
@@ -234,8 +234,7 @@ mod tests {
         builder.shaped("x", Some(dtype.into()), Some(vec![Dim::Symbol("N".into()), Dim::Fixed(300)]));
         builder.shaped("w", Some(dtype.into()), Some(vec![Dim::Symbol("N".into()), Dim::Fixed(300)]));
         let mut constant = |name: &str, value: Value| {
-            let id = builder.id(name);
-            builder.draft.constant(id, Fact::constant(value), None);
+            builder.constant(name, value);
         };
         constant("root", tensor(&[], [std::f32::consts::SQRT_2]));
         constant("one", tensor(&[1], [1f32]));

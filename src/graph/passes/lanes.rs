@@ -240,7 +240,7 @@ mod tests {
     use crate::graph::testing::{self, Builder, load};
     use crate::operator::Attribute;
     use crate::ops::testing::tensor;
-    use crate::value::{Dim, Fact, Value};
+    use crate::value::{Dim, Value};
     use half::f16;
     use kernels::testing::sized;
     use proptest::prelude::*;
@@ -256,11 +256,6 @@ mod tests {
         }
     }
 
-    fn constant(builder: &mut Builder, name: &str, value: impl Into<Value>) {
-        let id = builder.id(name);
-        builder.draft.constant(id, Fact::constant(value.into()), None);
-    }
-
     /// A normalization of `x`, whose first dimension has a name, as exporters write it.
     fn draft(dtype: DType, shape: &[usize], nodes: &[(&str, &[&str], &str)], axes: i64, keep: i64) -> Draft {
         let mut builder = Builder::new();
@@ -273,11 +268,11 @@ mod tests {
             DType::Float16 => tensor(&[], [f16::from_f64(value)]),
             _ => tensor(&[], [value]),
         };
-        constant(&mut builder, "two", scalar(2.0));
-        constant(&mut builder, "eps", scalar(1e-3));
-        constant(&mut builder, "axes", tensor(&[1], [axes]));
-        constant(&mut builder, "w", numbers(dtype, &[len], 3));
-        constant(&mut builder, "b", numbers(dtype, &[1, len], 5));
+        builder.constant("two", scalar(2.0));
+        builder.constant("eps", scalar(1e-3));
+        builder.constant("axes", tensor(&[1], [axes]));
+        builder.constant("w", numbers(dtype, &[len], 3));
+        builder.constant("b", numbers(dtype, &[1, len], 5));
         for (operator, inputs, output) in nodes {
             let attributes = operator.starts_with("Reduce").then(|| ("keepdims".to_string(), Attribute::Int(keep)));
             builder.op_with(operator, attributes.into_iter().collect(), inputs, output);
@@ -368,10 +363,10 @@ mod tests {
         dims[0] = Dim::Symbol("N".into());
         builder.shaped("x", Some(DType::Float.into()), Some(dims));
         for (name, from) in [("cos", 3), ("sin", 5)] {
-            constant(&mut builder, name, numbers(DType::Float, cosines, from));
+            builder.constant(name, numbers(DType::Float, cosines, from));
         }
         for (name, number) in [("first", first), ("end", end), ("axis", axis), ("zero", 0), ("one", 1)] {
-            constant(&mut builder, name, tensor(&[1], [number]));
+            builder.constant(name, tensor(&[1], [number]));
         }
         let count = if steps { 5 } else { 4 };
         builder.op("Mul", &["cos", "x"], "a");
@@ -453,7 +448,7 @@ mod tests {
                     }
                     builder.shaped(&format!("v{k}"), Some(dtype.into()), Some(dims));
                 }
-                constant(&mut builder, "axes", tensor(&[1], [-1i64]));
+                builder.constant("axes", tensor(&[1], [-1i64]));
                 for (k, (operator, from)) in nodes.iter().enumerate() {
                     let name = format!("v{}", 5 + k);
                     // Long chains are more likely if the last values are read.

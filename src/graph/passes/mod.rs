@@ -222,7 +222,7 @@ mod tests {
     use crate::operator::{Call, Context, Feeds, Make, Operator, Resolved, Values};
     use crate::schema::Schema;
     use crate::tensor::Tensor;
-    use crate::value::{Fact, Value};
+    use crate::value::Value;
     use std::sync::Arc;
 
     #[derive(Debug)]
@@ -258,8 +258,7 @@ mod tests {
         let mut builder = Builder::new();
         builder.input_of("x", Some(DType::Float.into()));
         for (name, value) in [("ids", ids.unwrap_or(vec![2i64, 0].into())), ("order", vec![1i64, 0].into())] {
-            let id = builder.id(name);
-            builder.draft.constant(id, Fact::constant(value.into()), None);
+            builder.constant(name, value);
         }
         builder.node("first", same(), &["x"], "a");
         builder.node("second", same(), &["a"], "b");
@@ -307,8 +306,7 @@ mod tests {
         let schema = || Schema::parse("test.Random 1\n  (x: T) -> (y: T)\n  T: float").unwrap();
         for (make, nodes) in [(Make::Run(|_| Ok(Box::new(Random))), 1), (Make::Run(|_| Ok(Box::new(Same))), 0)] {
             let mut builder = Builder::new();
-            let id = builder.id("x");
-            builder.draft.constant(id, Fact::constant([0f32].into()), None);
+            builder.constant("x", [0f32]);
             builder.node("node", Resolved::new(Arc::new(schema()), make, Default::default()), &["x"], "y");
             assert_eq!(plan(builder.output("y"), true).node_infos().len(), nodes);
         }
@@ -321,8 +319,7 @@ mod tests {
             let mut builder = Builder::new();
             builder.input("x");
             for (name, value) in [("data", vec![1f32; 8].into()), ("ids", Tensor::from(vec![0i64; count]))] {
-                let id = builder.id(name);
-                builder.draft.constant(id, Fact::constant(value.into()), None);
+                builder.constant(name, value);
             }
             builder.gather(&["data", "ids"], "y");
             builder.output("y")

@@ -24,7 +24,8 @@ pub(super) fn product(draft: &mut Draft, context: &PassContext<'_>) -> Result<()
         if taken.get(at) == Some(&true) {
             continue;
         }
-        let Some(mut growing) = alone(at, draft).or_else(|| scaled(at, draft, &readers)) else { continue };
+        let alone = dtype(at, draft).and_then(|dtype| Growing::of(at, dtype, draft));
+        let Some(mut growing) = alone.or_else(|| scaled(at, draft, &readers)) else { continue };
         while let Some(grown) = growing.grown(draft, &readers, &taken) {
             growing = grown;
         }
@@ -188,10 +189,6 @@ fn dtype(at: usize, draft: &Draft) -> Option<DType> {
     matches!(dtype, DType::Float | DType::Double).then_some(dtype)
 }
 
-fn alone(at: usize, draft: &Draft) -> Option<Growing> {
-    Growing::of(at, dtype(at, draft)?, draft)
-}
-
 /// A product of integers less zero points, that become float32 and are scaled.
 fn scaled(at: usize, draft: &Draft, readers: &Readers) -> Option<Growing> {
     draft.nodes.get(at).filter(|node| matches!(node.standard(), Some("MatMulInteger" | "ConvInteger")))?;
@@ -227,10 +224,15 @@ mod tests {
     use crate::operator::Attribute;
     use crate::ops::testing::tensor;
     use crate::registry::Registry;
-    use crate::value::{Dim, Fact, Value};
+    use crate::value::{Dim, Value};
 
     fn sizes(dims: &[usize]) -> Option<Vec<Dim>> {
         Some(dims.iter().map(|dim| if *dim == 99 { Dim::Symbol("N".into()) } else { Dim::Fixed(*dim) }).collect())
+    }
+
+    /// A shape with so many rows for 99.
+    fn with_rows(shape: &[usize], rows: usize) -> Vec<usize> {
+        shape.iter().map(|dim| if *dim == 99 { rows } else { *dim }).collect()
     }
 
     fn numbers(count: usize) -> Vec<f32> {
@@ -243,8 +245,7 @@ mod tests {
         builder.shaped("a", Some(dtype.into()), sizes(a));
         let weights = tensor(b, numbers(b.iter().product()));
         if constant {
-            let id = builder.id("b");
-            builder.draft.constant(id, Fact::constant(weights), None);
+            builder.constant("b", weights);
         } else {
             builder.shaped("b", Some(dtype.into()), sizes(b));
         }
@@ -268,7 +269,7 @@ mod tests {
         ] {
             for constant in [false, true] {
                 for rows in [0, 1, 2] {
-                    let own: Vec<usize> = a.iter().map(|dim| if *dim == 99 { rows } else { *dim }).collect();
+                    let own = with_rows(a, rows);
                     let mut feeds = vec![tensor(&own, numbers(own.iter().product()))];
                     if !constant {
                         feeds.push(tensor(b, numbers(b.iter().product())));
@@ -294,8 +295,7 @@ mod tests {
         let weights = (0..b.iter().product()).map(|at: usize| (at * 77 % 256) as u8 as i8).collect::<Vec<_>>();
         let own = [("b", tensor(b, weights)), ("b_zero", tensor(&[], [3i8]))];
         for (name, value) in own {
-            let id = builder.id(name);
-            builder.draft.constant(id, Fact::constant(value), None);
+            builder.constant(name, value);
         }
         builder.shaped("a_zero", Some(DType::Uint8.into()), sizes(&[]));
         builder.shaped("s", Some(DType::Float.into()), sizes(s));
@@ -325,11 +325,8 @@ mod tests {
             (&[99, 5], &[5], &[99], &[99], &[]),
         ] {
             for rows in [1, 2, 40] {
-                let own = |shape: &[usize]| -> Vec<usize> {
-                    shape.iter().map(|dim| if *dim == 99 { rows } else { *dim }).collect()
-                };
                 let bytes = |count: usize| (0..count).map(|at| (at * 91 % 256) as u8).collect::<Vec<_>>();
-                let [a_own, s_own, c_own] = [a, s, c].map(own);
+                let [a_own, s_own, c_own] = [a, s, c].map(|shape| with_rows(shape, rows));
                 let feeds = [
                     tensor(&a_own, bytes(a_own.iter().product())),
                     tensor(&[], [130u8]),
@@ -353,8 +350,7 @@ mod tests {
         builder.shaped("x", Some(DType::Uint8.into()), sizes(x));
         let filters = (0..w.iter().product()).map(|at: usize| (at * 77 % 256) as u8).collect::<Vec<_>>();
         for (name, value) in [("w", tensor(w, filters)), ("w_zero", tensor(&[], [130u8]))] {
-            let id = builder.id(name);
-            builder.draft.constant(id, Fact::constant(value), None);
+            builder.constant(name, value);
         }
         builder.shaped("x_zero", Some(DType::Uint8.into()), sizes(&[]));
         for (name, shape) in [("s", s), ("c", c), ("r", r)] {
@@ -392,10 +388,7 @@ mod tests {
             let own = stands_for(&graph).into_iter().find(|parts| parts.iter().any(|name| name == "product"));
             assert_eq!(own.unwrap_or_default(), fused, "{x:?} {w:?}");
             for rows in [0, 1, 3] {
-                let own = |shape: &[usize]| -> Vec<usize> {
-                    shape.iter().map(|dim| if *dim == 99 { rows } else { *dim }).collect()
-                };
-                let [x, r] = [x, &r].map(own);
+                let [x, r] = [x, &r].map(|shape| with_rows(shape, rows));
                 let bytes = (0..x.iter().product()).map(|at: usize| (at * 91 % 256) as u8).collect::<Vec<_>>();
                 let of = |shape: &[usize], by: f32| {
                     tensor(shape, numbers(shape.iter().product()).iter().map(|x| x / by).collect::<Vec<_>>())
@@ -464,8 +457,7 @@ mod tests {
         builder.shaped("x", Some(DType::Float.into()), sizes(x));
         builder.shaped("r", Some(DType::Float.into()), sizes(r));
         for (name, shape) in [("w", w), ("b", &w[..1])] {
-            let id = builder.id(name);
-            builder.draft.constant(id, Fact::constant(tensor(shape, numbers(shape.iter().product()))), None);
+            builder.constant(name, tensor(shape, numbers(shape.iter().product())));
         }
         let inputs = &["x", "w", "b"][..2 + usize::from(with_bias)];
         builder.op_with("Conv", vec![("group".to_string(), Attribute::Int(group))], inputs, "product");
@@ -491,7 +483,7 @@ mod tests {
             let r = [&[99, w[0]], positions].concat();
             for rows in [0, 1, 2] {
                 let feeds = [x, &r].map(|shape| {
-                    let own: Vec<usize> = shape.iter().map(|dim| if *dim == 99 { rows } else { *dim }).collect();
+                    let own = with_rows(shape, rows);
                     tensor(&own, numbers(own.iter().product()))
                 });
                 let plain = run(&load(convolution(x, w, &r, group, true), false).unwrap(), &feeds, None);
@@ -520,8 +512,7 @@ mod tests {
                     for (name, shape) in [("w", w), ("b", &w[..1]), ("low", &[]), ("high", &[])] {
                         let count = shape.iter().product();
                         let value = if name == "high" { vec![1.5] } else { numbers(count) };
-                        let id = builder.id(name);
-                        builder.draft.constant(id, Fact::constant(tensor(shape, value)), None);
+                        builder.constant(name, tensor(shape, value));
                     }
                     builder.op("Conv", &["x", "w", "b"], "product");
                     let mut last = "product";
@@ -564,8 +555,7 @@ mod tests {
             let mut builder = Builder::new();
             builder.shaped("x", Some(DType::Float.into()), sizes(&[1, 2, 3, 3]));
             for (name, shape) in [("w", &[2, 2, 1, 1][..]), ("b", &[2])] {
-                let id = builder.id(name);
-                builder.draft.constant(id, Fact::constant(tensor(shape, numbers(shape.iter().product()))), None);
+                builder.constant(name, tensor(shape, numbers(shape.iter().product())));
             }
             builder.op("Conv", &["x", "w", "b"], "first");
             builder.op("Conv", &["x", "w", "b"], "second");
@@ -639,9 +629,8 @@ mod tests {
                 let mut builder = Builder::new();
                 builder.shaped("a", Some(DType::Float.into()), sizes(&[2, 3, 5]));
                 for (name, shape) in [("b", &[5, 3][..]), ("c", &shape)] {
-                    let id = builder.id(name);
                     let numbers = numbers(shape.iter().product());
-                    builder.draft.constant(id, Fact::constant(tensor(shape, numbers)), None);
+                    builder.constant(name, tensor(shape, numbers));
                 }
                 builder.op("MatMul", &["a", "b"], "product");
                 let resolved = Registry::default().resolve("", "Add", 6).unwrap();

@@ -442,8 +442,7 @@ mod tests {
             constants.extend(self.bias.iter().map(|shape| ("bias", numbers(shape))));
             constants.extend(self.row.then(|| ("row", numbers(&[self.w.1[1]]))));
             for (name, value) in constants {
-                let id = builder.id(name);
-                builder.draft.constant(id, Fact::constant(value), None);
+                builder.constant(name, value);
             }
             let axis = vec![("axis".to_string(), Attribute::Int(self.axis.unwrap_or(0) as i64))];
             builder.op("DequantizeLinear", &["x", "x_scale", "x_zero"], "a");
@@ -632,8 +631,7 @@ mod tests {
         constants
             .push((name("b"), tensor(&[count], (0..count).map(|k| numbers(k) as i32 * 200 - 900).collect::<Vec<_>>())));
         for (name, value) in constants {
-            let id = builder.id(&name);
-            builder.draft.constant(id, Fact::constant(value), None);
+            builder.constant(&name, value);
         }
         let inputs = ["x.scale", "x.zero", "w", "w.scale", "w.zero", "y.scale", "y.zero", "b"].map(name);
         let inputs: Vec<&str> = [x].into_iter().chain(inputs.iter().map(String::as_str)).collect();
@@ -807,8 +805,7 @@ mod tests {
             ("c", vec![Dim::Fixed(700)]),
         ];
         let mut constant = |name: String, value: Value| {
-            let id = builder.id(&name);
-            builder.draft.constant(id, Fact::constant(value), None);
+            builder.constant(&name, value);
         };
         for (k, dtype) in [types[0], types[1], to].into_iter().enumerate() {
             constant(format!("scale{k}"), tensor(&[], [0.013f32 + k as f32 / 100.0]));

@@ -142,7 +142,7 @@ mod tests {
     use crate::ops::testing::{int, tensor};
     use crate::registry::Registry;
     use crate::tensor::Tensor;
-    use crate::value::{Dim, Fact, Value};
+    use crate::value::{Dim, Value};
     use half::f16;
     use std::slice::from_ref;
 
@@ -209,8 +209,7 @@ mod tests {
             for (name, value) in
                 [("table", codes(&self.shape, 0)), ("scales", scales), ("zeros", codes(&self.scales, 5))]
             {
-                let id = builder.id(name);
-                builder.draft.constant(id, Fact::constant(value), None);
+                builder.constant(name, value);
             }
             let inputs = if self.zeros { &["table", "scales", "zeros"][..] } else { &["table", "scales"] };
             let named = |(name, value): (&str, Attribute)| (name.to_string(), value);

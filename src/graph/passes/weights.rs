@@ -146,7 +146,7 @@ mod tests {
     use crate::ops::testing::{int, tensor};
     use crate::registry::Registry;
     use crate::tensor::Tensor;
-    use crate::value::{Dim, Fact, Value};
+    use crate::value::{Dim, Value};
     use half::{bf16, f16};
 
     /// `y = relu(product(x, dequantize(w)) + c)`.
@@ -217,8 +217,7 @@ mod tests {
                 ("zeros", numbers(self.integers, &self.scales, 3)),
                 ("c", numbers(self.floats, &[columns], 4)),
             ] {
-                let id = builder.id(name);
-                builder.draft.constant(id, Fact::constant(value), None);
+                builder.constant(name, value);
             }
             let inputs = if self.zeros { &["w", "scales", "zeros"][..] } else { &["w", "scales"] };
             let named = |(name, value): (&str, Attribute)| (name.to_string(), value);
